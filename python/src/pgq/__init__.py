@@ -1,0 +1,1 @@
+"""pgq: a message broker inside PostgreSQL."""
