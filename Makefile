@@ -1,0 +1,92 @@
+# Everything a checkout can do; `make` alone lists it.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+RUN := .venv/bin
+VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgq.control)
+SOURCES := python/src python/tools python/hatch_build.py tests benchmarks
+
+# ---------------------------------------------------------------- goals of PGXS
+# `make install PG_CONFIG=/path/to/pg_config` is PostgreSQL's own extension build. It is loaded for
+# its goals alone, because it brings goals named like ours.
+
+PGXS_GOALS := install uninstall installcheck installdirs
+
+ifneq (,$(filter $(PGXS_GOALS),$(MAKECMDGOALS)))
+
+EXTENSION = pgq
+DATA = $(wildcard migrations/pgq--*.sql)
+REGRESS = tour
+REGRESS_OPTS = --inputdir=tests/install/regress --outputdir=.cache/regress
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifeq (,$(wildcard $(PGXS)))
+$(error no PGXS found: install PostgreSQL's development files \
+(on Debian postgresql-server-dev-NN) or name its pg_config with PG_CONFIG=)
+endif
+include $(PGXS)
+installcheck: .cache/regress
+.cache/regress:
+	mkdir -p $@
+
+else
+
+help: ## list the goals
+	@echo "pgq $(VERSION)"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | sort | \
+		while IFS="$$(printf '\t')" read -r goal text; do printf '  %-14s %s\n' "$$goal" "$$text"; done
+
+demo: demo-environment ## real data through topic, groups and queue; ARGS="--rows 20000" shortens it
+	@$(RUN)/python -m pgq demo $(ARGS)
+
+test: test-environment build ## the whole suite on the embedded PostgreSQL; ARGS="-k publish" selects
+	@$(RUN)/pytest tests $(ARGS)
+
+test-matrix: test-environment build ## the suite on every PostgreSQL major that can be had
+	@$(RUN)/python python/tools/matrix.py $(ARGS)
+
+lint: lint-environment build ## ruff, mypy, sqlfluff and pgspot
+	@$(RUN)/python python/tools/lint.py
+
+build: test-environment ## generate the migration of this version from sql/
+	@$(RUN)/python python/tools/build.py
+
+install: ## PGXS: install the extension files (PG_CONFIG=…)
+
+installcheck: ## PGXS: run pg_regress against an installed server
+
+reference: test-environment build ## generate sql/REFERENCE.md and the golden catalog
+	@$(RUN)/python python/tools/reference.py
+	@$(RUN)/python python/tools/catalog.py
+
+bench: demo-environment build ## measure side by side; ARGS go to the runner
+	@$(RUN)/python benchmarks/run.py $(ARGS)
+
+release: lint test ## check everything and build the wheel into dist/
+	@$(RUN)/python python/tools/build.py --check
+	@$(RUN)/python python/tools/reference.py --check
+	@$(RUN)/python -m build --outdir dist python
+	@echo "dist/ holds pgq $(VERSION); CONTRIBUTING.md says what comes next"
+
+clean: ## remove the environment, caches and built files
+	@rm -rf .venv .cache dist build .mypy_cache .ruff_cache tests/.pytest_cache
+	@find python tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+postgrest: .cache/postgrest/postgrest ## fetch the PostgREST binary that the HTTP tests run
+.cache/postgrest/postgrest:
+	@python/tools/postgrest.sh
+
+demo-environment:
+	@python/tools/environment.sh demo
+
+test-environment:
+	@python/tools/environment.sh demo test
+
+lint-environment:
+	@python/tools/environment.sh demo test lint
+
+.PHONY: help demo test test-matrix lint build install installcheck reference bench release clean \
+	postgrest demo-environment test-environment lint-environment
+
+endif
