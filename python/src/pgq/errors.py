@@ -1,0 +1,141 @@
+"""The errors that pgq's functions raise, as Python exceptions.
+
+The database tells its errors apart by SQLSTATE, and so does this module: `BY_SQLSTATE` is the one
+place where a code meets its class, and no message text is ever looked at. Every class is also a
+psycopg (DB-API) class, so ``except psycopg.Error`` catches them all.
+
+Codes that PostgreSQL itself defines keep psycopg's classes; they stand in the dictionary so that
+it is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg.errors import (
+    DeadlockDetected,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    NullValueNotAllowed,
+    SerializationFailure,
+)
+
+__all__ = [
+    "BY_SQLSTATE",
+    "RETRYABLE",
+    "AlreadyExists",
+    "LeaseLost",
+    "OffsetOutOfRange",
+    "PgqError",
+    "UnknownGroup",
+    "UnknownPartition",
+    "UnknownQueue",
+    "UnknownTopic",
+    "translated",
+]
+
+
+class PgqError(psycopg.DatabaseError):
+    """Base of the errors that pgq's functions raise under codes of their own (class MQ)."""
+
+    @property
+    def detail(self) -> str | None:
+        """The facts of the case, for example the first offset that is still there."""
+        return self.diag.message_detail
+
+    @property
+    def hint(self) -> str | None:
+        """What the caller can do about it."""
+        return self.diag.message_hint
+
+
+class UnknownTopic(PgqError, psycopg.ProgrammingError):
+    """There is no topic of that name."""
+
+    sqlstate = "MQ001"
+
+
+class UnknownQueue(PgqError, psycopg.ProgrammingError):
+    """There is no queue of that name."""
+
+    sqlstate = "MQ002"
+
+
+class UnknownGroup(PgqError, psycopg.ProgrammingError):
+    """The topic has no consumer group of that name."""
+
+    sqlstate = "MQ003"
+
+
+class OffsetOutOfRange(PgqError, psycopg.DataError):
+    """The offset lies above the newest message, or below the oldest one that retention has left.
+
+    `detail` names the offsets that there are.
+    """
+
+    sqlstate = "MQ004"
+
+
+class AlreadyExists(PgqError, psycopg.ProgrammingError):
+    """There is one of that name already."""
+
+    sqlstate = "MQ005"
+
+
+class LeaseLost(PgqError, psycopg.OperationalError):
+    """The lease of this partition has ended or is another member's: its messages are not yours.
+
+    Roll back what was done for them; whoever holds the lease now gets them again.
+    """
+
+    sqlstate = "MQ006"
+
+
+class UnknownPartition(PgqError, psycopg.ProgrammingError):
+    """The topic has no partition of that number."""
+
+    sqlstate = "MQ007"
+
+
+BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
+    "22004": NullValueNotAllowed,
+    "22023": InvalidParameterValue,
+    "40001": SerializationFailure,
+    "40P01": DeadlockDetected,
+    "42501": InsufficientPrivilege,
+    "MQ001": UnknownTopic,
+    "MQ002": UnknownQueue,
+    "MQ003": UnknownGroup,
+    "MQ004": OffsetOutOfRange,
+    "MQ005": AlreadyExists,
+    "MQ006": LeaseLost,
+    "MQ007": UnknownPartition,
+}
+"""Every code that pgq's functions raise on purpose, and the class it arrives as."""
+
+RETRYABLE: tuple[type[psycopg.Error], ...] = (SerializationFailure, DeadlockDetected)
+"""The transaction failed because of others that ran beside it: the same work may succeed anew."""
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Within this block errors of class MQ arrive as the classes of this module.
+
+    The client does this around each of its calls. Use it around statements of your own that call
+    pgq's functions::
+
+        with pgq.translated():
+            connection.execute("select pgq.drop_topic('readings')")
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        kind = BY_SQLSTATE.get(error.sqlstate or "")
+        if kind is None or isinstance(error, kind):
+            raise
+        known = kind(*error.args)
+        # The state carries the server's whole report, so `diag` and pickling go on working.
+        known.__dict__.update(vars(error))
+        raise known.with_traceback(error.__traceback__) from None

@@ -1,0 +1,242 @@
+"""What the functions return: one frozen dataclass per row type, fields in the order of its columns.
+
+Times are timezone-aware datetimes, intervals are timedeltas, and an interval that is null in the
+database (no limit) is None. A message or a job carries either a `payload` (any JSON value, decoded)
+or a `body` (raw bytes); the other one is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+__all__ = [
+    "ArchivedJob",
+    "CleanupAction",
+    "DeadLetter",
+    "Group",
+    "GroupLag",
+    "Job",
+    "LeasedMessage",
+    "Message",
+    "MessagePosition",
+    "OffsetRange",
+    "Queue",
+    "QueueStats",
+    "Topic",
+    "TopicStats",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic and its settings."""
+
+    topic: str
+    partitions: int
+    retention: timedelta | None
+    """How long a message is kept at least; None: for ever."""
+    max_bytes: int | None
+    """How much the topic may store before its oldest messages go; None: no limit."""
+    notify: bool
+    """Whether a publish sends a NOTIFY, which `Client.wait` listens to."""
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A consumer group of a topic."""
+
+    topic: str
+    consumer_group: str
+    out_of_range: str
+    """What happens when the position is older than the oldest message: 'error' or 'skip'."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePosition:
+    """A place in the log: where a message was stored, or from where a group reads next."""
+
+    partition: int
+    log_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """A run of messages of one partition; both ends belong to it."""
+
+    partition: int
+    first_offset: int
+    last_offset: int
+
+    def __len__(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of the log."""
+
+    partition: int
+    log_offset: int
+    published_at: datetime
+    key: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedMessage:
+    """A message handed out under a lease; `commit_offset` wants the token."""
+
+    lease_token: UUID
+    partition: int
+    log_offset: int
+    published_at: datetime
+    key: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue and its settings."""
+
+    queue: str
+    lease: timedelta
+    """How long a claimed job belongs to its worker, unless the claim says otherwise."""
+    max_attempts: int | None
+    """After so many claims a job that is still not finished is a dead letter; None: no limit."""
+    delay: timedelta
+    """How long a new job waits before it can be claimed."""
+    retention: timedelta | None
+    """A job older than this is not delivered any more; None: no limit."""
+    backoff: timedelta
+    """The wait before the second attempt; it doubles with each further one."""
+    backoff_max: timedelta
+    """The longest wait between two attempts."""
+    backoff_jitter: float
+    """By which part of itself a wait is varied at random: 0.1 is ten per cent."""
+    archive: bool
+    """Whether finished jobs are noted in the archive."""
+    notify: bool
+    """Whether an enqueue sends a NOTIFY, which `Client.wait` listens to."""
+    paused: bool
+    """While a queue is paused nothing can be claimed from it."""
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that was claimed. All jobs of one claim share one lease token."""
+
+    job_id: int
+    lease_token: UUID
+    attempt: int
+    """1 at the first delivery; every claim counts, so a crash of the worker does too."""
+    leased_until: datetime
+    enqueued_at: datetime
+    priority: int
+    key: str | None
+    label: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupAction:
+    """One thing that `cleanup` did."""
+
+    action: str
+    target: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far a group is behind in one partition."""
+
+    topic: str
+    consumer_group: str
+    partition: int
+    position: int
+    """The last offset consumed; 0 before the first."""
+    tip: int
+    """The newest offset; 0 when nothing was ever published."""
+    lag: int
+    """Messages not consumed yet."""
+    oldest_published_at: datetime | None
+    """When the oldest of them was published; None when there is none."""
+    leased_until: datetime | None
+    """End of the lease that a member holds on the partition, if one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStats:
+    """What one partition of a topic holds."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    tip: int
+    messages: int
+    published_last_minute: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """How many jobs of a queue are in which state."""
+
+    queue: str
+    ready: int
+    leased: int
+    delayed: int
+    expired: int
+    dead: int
+    oldest_ready_seconds: float
+    """Age of the oldest job that is ready, in seconds; 0 when there is none."""
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A job that was given up; `redrive` puts it back."""
+
+    queue: str
+    job_id: int
+    attempt: int
+    last_error: str | None
+    died_at: datetime
+    priority: int
+    label: str | None
+    key: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedJob:
+    """A finished job."""
+
+    queue: str
+    job_id: int
+    outcome: str
+    attempt: int
+    enqueued_at: datetime
+    ended_at: datetime
+    result: Any
+    last_error: str | None
+    label: str | None
+    key: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
