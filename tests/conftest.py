@@ -1,0 +1,193 @@
+"""One PostgreSQL for the whole run, and a database with pgq in it for each test.
+
+The server is DATABASE_URL where that is set, else an embedded one; pytest-postgresql keeps a
+template database with pgq installed and copies it for each test that asks for one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import IsolationLevel
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pytest_postgresql import factories
+from support import MIGRATIONS, ROOT, Clock, load_pgq
+
+from pgq.embedded import Server
+
+Connect = Callable[..., "psycopg.Connection[Any]"]
+StartServer = Callable[..., Server]
+
+# nothing needs to survive a crash of the machine; tests that crash the server use their own
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "max_prepared_transactions": "20",
+    "max_locks_per_transaction": "256",
+}
+
+_server_key = pytest.StashKey[Server]()
+
+
+# ---------------------------------------------------------------------------- the run
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the server and tell pytest-postgresql where it is."""
+    if config.option.collectonly or config.option.help or config.option.version:
+        return
+    url = os.environ.get("DATABASE_URL")
+    if url:
+        place: dict[str, Any] = dict(conninfo_to_dict(url))
+    else:
+        server = Server(settings=FAST).start()
+        server.install_extension(ROOT / "pgq.control", sorted(MIGRATIONS.glob("pgq--*.sql")))
+        config.stash[_server_key] = server
+        place = {"host": server.host, "port": server.port, "user": "postgres"}
+    config.option.postgresql_host = place.get("host", "localhost")
+    config.option.postgresql_port = place.get("port", 5432)
+    config.option.postgresql_user = place.get("user", "postgres")
+    config.option.postgresql_password = place.get("password")
+    config.option.postgresql_dbname = "pgq_test"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the server."""
+    server = config.stash.get(_server_key, None)
+    if server is not None:
+        server.stop()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the server in the first lines of the report."""
+    server = config.stash.get(_server_key, None)
+    if server is None:
+        return "server: DATABASE_URL"
+    return f"server: PostgreSQL {server.major} of {server.bin_dir}"
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if os.environ.get("PGQ_REQUIRE_ALL") != "1" or report.outcome != "skipped":
+        return
+    if hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    report.outcome = "failed"
+    report.longrepr = f"PGQ_REQUIRE_ALL=1 allows no skip: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Any:
+    """Turn a skip into a failure where the run must be complete."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Any:
+    """The same for a module that skips itself."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+# ---------------------------------------------------------------------------- servers
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest) -> Server:
+    """The running embedded server; a test that needs one cannot run on DATABASE_URL."""
+    running = request.config.stash.get(_server_key, None)
+    if running is None:
+        pytest.skip("DATABASE_URL is set: no embedded server to work with")
+    return running
+
+
+@pytest.fixture
+def start_server() -> Iterator[StartServer]:
+    """Start servers of one's own, to be crashed or given settings; takes what Server takes.
+
+    The extension's files are in place; the database postgres is empty.
+    """
+    started: list[Server] = []
+
+    def start(*arguments: Any, **options: Any) -> Server:
+        server = Server(*arguments, **options)
+        started.append(server)
+        server.start()
+        server.install_extension(ROOT / "pgq.control", sorted(MIGRATIONS.glob("pgq--*.sql")))
+        return server
+
+    yield start
+    for server in reversed(started):
+        server.stop()
+
+
+# ---------------------------------------------------------------------------- databases
+
+postgresql_noproc = factories.postgresql_noproc(load=[load_pgq])
+_fresh_database = factories.postgresql("postgresql_noproc")
+
+
+@pytest.fixture
+def dsn(_fresh_database: psycopg.Connection[Any], request: pytest.FixtureRequest) -> str:
+    """The connection string of a fresh database with pgq installed."""
+    info = _fresh_database.info
+    parameters = {
+        "host": info.host,
+        "port": info.port,
+        "user": info.user,
+        "dbname": info.dbname,
+        "password": info.password or None,
+    }
+    _fresh_database.close()
+    return make_conninfo("", **{name: value for name, value in parameters.items() if value})
+
+
+@pytest.fixture
+def connect(dsn: str) -> Iterator[Connect]:
+    """Open connections to the test's database; they are closed at its end.
+
+    ``autocommit`` and ``isolation_level`` (an IsolationLevel or its name) may be given, and
+    whatever else psycopg.connect takes.
+    """
+    opened: list[psycopg.Connection[Any]] = []
+
+    def open_connection(
+        *,
+        autocommit: bool = False,
+        isolation_level: IsolationLevel | str | None = None,
+        **options: Any,
+    ) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(dsn, autocommit=autocommit, **options)
+        opened.append(connection)
+        if isinstance(isolation_level, str):
+            isolation_level = IsolationLevel[isolation_level.upper().replace(" ", "_")]
+        if isolation_level is not None:
+            connection.isolation_level = isolation_level
+        return connection
+
+    yield open_connection
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture
+def connection(connect: Connect) -> psycopg.Connection[Any]:
+    """An autocommit connection to the test's database."""
+    return connect(autocommit=True)
+
+
+@pytest.fixture
+def clock(dsn: str) -> Clock:
+    """The database's clock, which the test may move: ``clock.advance('1 hour')``."""
+    clock = Clock(dsn)
+    clock.install()
+    return clock
