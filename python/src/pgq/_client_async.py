@@ -83,8 +83,9 @@ class AsyncClient:
     ) -> Topic:
         """Create a topic, or return the one of that name as it is.
 
-        A message is kept for `retention` at least (None: for ever), unless the topic grows beyond
-        `max_bytes` (None: no limit). With `notify` each publish wakes those who `wait`.
+        A message is kept for `retention` at least (None: for ever), and of a topic that grows
+        beyond `max_bytes` (None: no limit) at least these newest ones. With `notify` each publish
+        wakes those who `wait`.
         """
         return await self._row(
             Topic,

@@ -39,7 +39,7 @@ class Topic:
     retention: timedelta | None
     """How long a message is kept at least; None: for ever."""
     max_bytes: int | None
-    """How much the topic may store before its oldest messages go; None: no limit."""
+    """How many bytes are kept at least before the oldest messages go; None: no limit."""
     notify: bool
     """Whether a publish sends a NOTIFY, which `Client.wait` listens to."""
     created_at: datetime

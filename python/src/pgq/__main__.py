@@ -1,0 +1,155 @@
+"""The command line: ``python -m pgq`` or ``pgq``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psycopg
+
+from pgq.embedded import EmbeddedServerError, Server
+from pgq.migrate import MigrationError, migrate
+
+__all__ = ["main"]
+
+
+class _CommandError(Exception):
+    """The command failed; the message says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    given = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = given.command
+    try:
+        return command(given)
+    except KeyboardInterrupt:
+        return 130
+    except (_CommandError, EmbeddedServerError, MigrationError) as error:
+        print(f"pgq: {error}", file=sys.stderr)
+    except psycopg.OperationalError as error:
+        print(f"pgq: {str(error).strip()}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="pgq", description="A message broker inside PostgreSQL.")
+    commands = parser.add_subparsers(metavar="command", required=True)
+
+    server = commands.add_parser(
+        "server",
+        help="run a local PostgreSQL with pgq in it, for trying things out",
+        description="Run a local PostgreSQL with pgq in it until Ctrl-C. It trusts every "
+        "connection from this machine.",
+    )
+    server.add_argument("--dir", type=Path, help="keep the data there; without it nothing is kept")
+    server.add_argument("--port", type=_port, help="the port to listen on; default: any free one")
+    server.set_defaults(command=_server)
+
+    migration = commands.add_parser("migrate", help="install pgq in a database, or update it")
+    _add_database(migration)
+    migration.set_defaults(command=_migrate)
+
+    status = commands.add_parser("status", help="show the topics, groups and queues of a database")
+    _add_database(status)
+    status.set_defaults(command=_status)
+
+    demo = commands.add_parser(
+        "demo",
+        help="send real data through a topic, consumer groups and a queue",
+        description="Send the flights that left New York in 2013 through a topic, two consumer "
+        "groups and a queue, kill a worker on the way, and check every figure. Runs on "
+        "DATABASE_URL, or else on a temporary server of its own, and leaves nothing behind.",
+    )
+    demo.add_argument("--rows", type=_rows, help="take only so many of the 336,776 flights")
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+def _add_database(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        default=os.environ.get("DATABASE_URL", ""),
+        help="connection string; default: DATABASE_URL, else libpq's own settings (PGHOST, …)",
+    )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 1 <= port <= 65535:
+        raise argparse.ArgumentTypeError("a port is a number from 1 to 65535")
+    return port
+
+
+def _rows(text: str) -> int:
+    rows = int(text)
+    if rows < 1:
+        raise argparse.ArgumentTypeError("at least one row is needed")
+    return rows
+
+
+def _server(given: argparse.Namespace) -> int:
+    settings = {} if given.port is None else {"port": str(given.port)}
+    with Server(given.dir, settings=settings) as server:
+        migration = migrate(server.dsn)
+        print(f"PostgreSQL {server.major} with pgq {migration.after} is ready:", file=sys.stderr)
+        print(server.dsn, flush=True)
+        kept = f"its data stays in {given.dir}" if given.dir else "its data goes with it"
+        print(f"Ctrl-C stops it; {kept}.", file=sys.stderr)
+        try:
+            while server.running:
+                time.sleep(0.2)
+        except KeyboardInterrupt:
+            return 0
+        raise _CommandError(f"the server has ended by itself; see {server.log_file}")
+
+
+def _migrate(given: argparse.Namespace) -> int:
+    migration = migrate(given.database)
+    if not migration.scripts:
+        print(f"pgq {migration.after} is installed already")
+    elif migration.before is None:
+        print(f"installed pgq {migration.after}")
+    else:
+        print(f"updated pgq from {migration.before} to {migration.after}")
+    return 0
+
+
+def _status(given: argparse.Namespace) -> int:
+    try:
+        from pgq._status import show
+    except ModuleNotFoundError as error:
+        raise _missing(error) from None
+    try:
+        show(given.database)
+    except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
+        raise _CommandError(
+            "pgq is not installed in this database; 'pgq migrate' installs it"
+        ) from None
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _CommandError(str(error.diag.message_primary)) from None
+    return 0
+
+
+def _demo(given: argparse.Namespace) -> int:
+    try:
+        from pgq.demo import DemoError, run
+    except ModuleNotFoundError as error:
+        raise _missing(error) from None
+    try:
+        return run(given.rows)
+    except DemoError as error:
+        raise _CommandError(str(error)) from None
+
+
+def _missing(error: ModuleNotFoundError) -> _CommandError:
+    return _CommandError(f"the module {error.name} is missing: pip install 'pgq[demo]'")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

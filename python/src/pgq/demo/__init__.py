@@ -1,0 +1,7 @@
+"""The demo: the flights that left New York in 2013 go through a topic, two groups and a queue."""
+
+from __future__ import annotations
+
+from pgq.demo._main import DemoError, run
+
+__all__ = ["DemoError", "run"]

@@ -1,0 +1,500 @@
+"""Runs the demo's processes, kills one of them, and checks what came out against the CSV file."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from pgq import Client
+from pgq.demo._flights import (
+    BADLY_DELAYED,
+    Expected,
+    Figures,
+    FlightsNotFoundError,
+    airline_names,
+    expected,
+    find_data,
+)
+from pgq.demo._parts import (
+    AIRLINES,
+    AIRPORTS,
+    JOB_LEASE,
+    PARTITIONS,
+    QUEUE,
+    SCHEMA,
+    TABLES,
+    TOPIC,
+    Setting,
+    count_airlines,
+    count_airports,
+    publish,
+    work,
+)
+from pgq.embedded import target
+from pgq.migrate import MigrationError, migrate
+
+__all__ = ["DemoError", "run"]
+
+MEMBERS = 2
+WORKERS = 3
+STALL = 60.0
+"""Seconds without any progress after which the demo gives up."""
+
+
+class DemoError(Exception):
+    """The demo cannot run, or had to give up; the message says why."""
+
+
+@dataclass
+class Outcome:
+    """What happened while the processes ran."""
+
+    rates: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """For each bar its count and the seconds that it took."""
+    victim_job: int | None = None
+    killed_at: float = 0.0
+    redelivered_after: float | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement that holds or does not."""
+
+    holds: bool
+    text: str
+
+
+def run(rows: int | None = None, *, console: Console | None = None) -> int:
+    """Run the demo on DATABASE_URL or on a temporary server; returns the exit status.
+
+    `rows` limits the flights to the first ones of the file. Everything it makes is removed at the
+    end, and nothing else is touched.
+    """
+    console = console or Console()
+    try:
+        data = find_data()
+    except FlightsNotFoundError as error:
+        raise DemoError(str(error)) from None
+    with console.status("Counting straight from the CSV file, for the comparison at the end …"):
+        wanted = expected(data, rows)
+    console.print(
+        f"[bold]{wanted.flights:,}[/] flights from New York, 2013; "
+        f"[bold]{len(wanted.badly_delayed):,}[/] arrived {BADLY_DELAYED // 60} hours late or more"
+    )
+    with target() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        with _installed(connection), _stage(connection):
+            client = Client(connection)
+            version = connection.info.server_version // 10000
+            console.print(f"PostgreSQL {version} with pgq {client.version()}\n")
+            outcome = _perform(dsn, data, rows, wanted, connection, console)
+            checks = _checks(client, wanted, outcome)
+            _summary(console, data, client, wanted, outcome, checks)
+    return 0 if all(check.holds for check in checks) else 1
+
+
+# -- the stage -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _installed(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Install pgq where it is not, and take it away again unless it has found users."""
+    client = Client(connection)
+    if _is_installed(client):
+        yield
+        return
+    try:
+        migrate(connection)
+    except MigrationError as error:
+        raise DemoError(str(error)) from None
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            with connection.transaction():
+                if not client.list_topics() and not client.list_queues():
+                    connection.execute("drop schema pgq cascade")
+
+
+def _is_installed(client: Client) -> bool:
+    try:
+        client.version()
+        client.list_topics()
+    except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
+        return False
+    return True
+
+
+@contextmanager
+def _stage(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Make the topic, its groups, the queue and the tables, and remove them in the end."""
+    client = Client(connection)
+    if not _one(connection, "select pg_try_advisory_lock(hashtext('pgq demo'))"):
+        raise DemoError("another demo is running in this database")
+    if _one(connection, "select to_regnamespace('pgq_demo') is not null"):
+        _clear(client)  # left by a demo that was killed
+    if TOPIC in {topic.topic for topic in client.list_topics()}:
+        raise DemoError(f'there is a topic "{TOPIC}" that the demo did not make')
+    if QUEUE in {queue.queue for queue in client.list_queues()}:
+        raise DemoError(f'there is a queue "{QUEUE}" that the demo did not make')
+    try:
+        with connection.transaction():
+            connection.execute(TABLES)
+            client.create_topic(TOPIC, partitions=PARTITIONS)
+            client.create_group(TOPIC, AIRLINES)
+            client.create_group(TOPIC, AIRPORTS)
+            client.create_queue(QUEUE, lease=JOB_LEASE, notify=True)
+        yield
+    finally:
+        if not connection.closed:
+            _clear(client)
+
+
+def _clear(client: Client) -> None:
+    with client.connection.transaction():
+        if TOPIC in {topic.topic for topic in client.list_topics()}:
+            client.drop_topic(TOPIC)
+        if QUEUE in {queue.queue for queue in client.list_queues()}:
+            client.drop_queue(QUEUE)
+        client.connection.execute(f"drop schema if exists {SCHEMA} cascade".encode())
+
+
+# -- the performance -------------------------------------------------------------------------------
+
+
+class _Cast:
+    """The demo's processes."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._processes: list[SpawnProcess] = []
+        self.stop = self._context.Event()
+        self.gate = self._context.Event()
+        self.killed: SpawnProcess | None = None
+
+    def start(self, function: Callable[..., None], *arguments: Any) -> SpawnProcess:
+        process = self._context.Process(target=function, args=arguments, daemon=True)
+        process.start()
+        self._processes.append(process)
+        return process
+
+    def pipe(self) -> tuple[Pipe, Pipe]:
+        return self._context.Pipe(duplex=False)
+
+    def kill(self, process: SpawnProcess) -> None:
+        """End a process at once, as a crash would."""
+        self.killed = process
+        if process.pid is not None:
+            os.kill(process.pid, signal.SIGKILL)
+        process.join()
+
+    def require_health(self) -> None:
+        """Raise when a process has failed that nobody killed."""
+        for process in self._processes:
+            if process is not self.killed and process.exitcode not in (None, 0):
+                raise DemoError(f"a process of the demo ended with status {process.exitcode}")
+
+    def dismiss(self) -> None:
+        """Ask all to stop, and end those that do not."""
+        self.stop.set()
+        deadline = time.monotonic() + 5.0
+        for process in self._processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.is_alive():
+                process.terminate()
+                process.join(2.0)
+            if process.is_alive():
+                process.kill()
+
+
+def _perform(
+    dsn: str,
+    data: Path,
+    rows: int | None,
+    wanted: Expected,
+    connection: psycopg.Connection[Any],
+    console: Console,
+) -> Outcome:
+    outcome = Outcome()
+    jobs = len(wanted.badly_delayed)
+    cast = _Cast()
+    setting = Setting(dsn, data, rows, cast.stop)
+    hears, tells = cast.pipe()
+    try:
+        hang_at = min(25, max(1, jobs // 10))
+        victim = cast.start(work, setting, 1, cast.gate, tells, hang_at)
+        for number in range(2, WORKERS + 1):
+            cast.start(work, setting, number, cast.gate, None, 0)
+        for _ in range(MEMBERS):
+            cast.start(count_airlines, setting)
+            cast.start(count_airports, setting)
+        publisher = cast.start(publish, setting)
+        with _Bars(console, outcome) as bars:
+            bars.add("published", wanted.flights)
+            bars.add("airlines", wanted.flights)
+            bars.add("airports", wanted.flights)
+            bars.add("jobs", jobs)
+            while not bars.finished:
+                time.sleep(0.2)
+                cast.require_health()
+                bars.update(_progress(connection))
+                if outcome.victim_job is None and hears.poll():
+                    pid, outcome.victim_job = hears.recv()
+                    cast.gate.set()
+                    time.sleep(0.2)
+                    outcome.killed_at = time.monotonic()
+                    cast.kill(victim)
+                    bars.say(
+                        f"killed worker 1 (process {pid}, signal 9) in the middle of job "
+                        f"{outcome.victim_job}: its transaction is undone, its lease runs on"
+                    )
+                if outcome.victim_job is not None and outcome.redelivered_after is None:
+                    _look_for_redelivery(connection, outcome, bars)
+            publisher.join(5.0)
+            cast.require_health()
+    finally:
+        cast.dismiss()
+    return outcome
+
+
+def _look_for_redelivery(
+    connection: psycopg.Connection[Any], outcome: Outcome, bars: _Bars
+) -> None:
+    row = connection.execute(
+        "select worker, attempt from pgq_demo.report where job_id = %s", [outcome.victim_job]
+    ).fetchone()
+    if row:
+        outcome.redelivered_after = time.monotonic() - outcome.killed_at
+        bars.say(
+            f"job {outcome.victim_job} came back: worker {row[0]} has finished it "
+            f"in attempt {row[1]}, {outcome.redelivered_after:.1f} s after the kill"
+        )
+
+
+def _progress(connection: psycopg.Connection[Any]) -> dict[str, int]:
+    """How far everything has come, by pgq's own figures and the table of reports."""
+    lag = Client(connection).group_lag(TOPIC)
+    airlines = [row for row in lag if row.consumer_group == AIRLINES]
+    airports = [row for row in lag if row.consumer_group == AIRPORTS]
+    return {
+        "published": sum(row.tip for row in airlines),
+        "airlines": sum(row.position for row in airlines),
+        "airports": sum(row.position for row in airports),
+        "jobs": _one(connection, "select count(*) from pgq_demo.report"),
+    }
+
+
+_LABELS = {
+    "published": "published: one publisher, batches of 1,000 keyed by tail number",
+    "airlines": f"group airlines: {MEMBERS} members, in their own transactions",
+    "airports": f"group airports: {MEMBERS} members, leased",
+    "jobs": f"jobs: {WORKERS} workers, one job at a time",
+}
+
+
+class _Bars:
+    """The progress bars, with a rate each, that stop the demo when nothing moves any more."""
+
+    def __init__(self, console: Console, outcome: Outcome) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]:>9}"),
+            console=console,
+        )
+        self._outcome = outcome
+        self._tasks: dict[str, TaskID] = {}
+        self._totals: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        self._still: dict[str, float] = {}
+        self._moved = time.monotonic()
+
+    def __enter__(self) -> _Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def add(self, name: str, total: int) -> None:
+        self._tasks[name] = self._progress.add_task(_LABELS[name], total=total, rate="")
+        self._totals[name] = total
+        self._counts[name] = 0
+        self._still[name] = time.monotonic()
+
+    @property
+    def finished(self) -> bool:
+        return all(self._counts[name] >= total for name, total in self._totals.items())
+
+    def say(self, text: str) -> None:
+        self._progress.console.print(f"[yellow]![/] {escape(text)}")
+
+    def update(self, counts: dict[str, int]) -> None:
+        now = time.monotonic()
+        for name, count in counts.items():
+            if count == 0:
+                self._still[name] = now
+            if count == self._counts[name]:
+                continue
+            self._moved = now
+            self._counts[name] = count
+            seconds = now - self._still[name]
+            self._outcome.rates[name] = (count, seconds)
+            self._progress.update(
+                self._tasks[name], completed=count, rate=f"{count / seconds:,.0f}/s"
+            )
+        if now - self._moved > STALL:
+            raise DemoError(f"nothing has moved for {STALL:.0f} seconds")
+
+
+# -- the proof -------------------------------------------------------------------------------------
+
+
+def _checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
+    connection = client.connection
+    stats = client.topic_stats(TOPIC)
+    lag = client.group_lag(TOPIC)
+    (queue,) = client.queue_stats(QUEUE)
+    airlines = _figures(connection, "airline")
+    airports = _figures(connection, "airport")
+    seen = connection.execute(
+        "select count(*), sum(messages)::bigint, bool_and(in_order) from pgq_demo.partition_seen"
+    ).fetchone() or (0, 0, False)
+    reports = connection.execute(
+        "select line, carrier, flight, minutes from pgq_demo.report"
+    ).fetchall()
+    archived = client.archived_jobs(QUEUE)
+    stored = sum(row.messages for row in stats)
+    dense = all(row.first_offset == 1 and row.tip == row.messages for row in stats)
+    late = Counter(wanted.badly_delayed)
+    checks = [
+        Check(
+            stored == wanted.flights and dense and len(stats) == PARTITIONS,
+            f"{stored:,} messages in {len(stats)} partitions, offsets without a gap",
+        ),
+        Check(
+            airlines == wanted.airlines and _caught_up(lag, AIRLINES),
+            f"airlines: {_total(airlines):,} flights and the sum of every airline's delays "
+            "equal the CSV",
+        ),
+        Check(
+            airports == wanted.airports and _caught_up(lag, AIRPORTS),
+            f"airports: {_total(airports):,} flights and the sum of every airport's delays "
+            "equal the CSV",
+        ),
+        Check(
+            bool(seen[2]) and seen[1] == wanted.flights,
+            f"all {seen[0]} partitions were read in the order of the file",
+        ),
+        Check(
+            Counter(reports) == late and len(archived) == late.total(),
+            f"{len(reports):,} badly delayed flights made as many jobs, "
+            "and each was reported exactly once",
+        ),
+    ]
+    if late:
+        attempt = _one(
+            connection,
+            "select min(attempt) from pgq_demo.report where job_id = %s",
+            outcome.victim_job,
+        )
+        after = outcome.redelivered_after
+        checks.append(
+            Check(
+                attempt is not None and attempt >= 2,
+                "the killed worker's job came back"
+                + (f" after {after:.1f} s, attempt {attempt}" if after is not None else ""),
+            )
+        )
+    checks.append(
+        Check(
+            (queue.ready, queue.leased, queue.delayed, queue.expired, queue.dead) == (0,) * 5,
+            "the queue is empty, without dead letters",
+        )
+    )
+    return checks
+
+
+def _caught_up(lag: list[Any], consumer_group: str) -> bool:
+    rows = [row for row in lag if row.consumer_group == consumer_group]
+    return len(rows) == PARTITIONS and all(row.lag == 0 for row in rows)
+
+
+def _figures(connection: psycopg.Connection[Any], table: str) -> dict[str, Figures]:
+    rows = connection.execute(f"select * from {SCHEMA}.{table}".encode()).fetchall()
+    return {name: Figures(*numbers) for name, *numbers in rows}
+
+
+def _total(figures: dict[str, Figures]) -> int:
+    return sum(figure.flights for figure in figures.values())
+
+
+def _one(connection: psycopg.Connection[Any], statement: str, *values: Any) -> Any:
+    row = connection.execute(statement.encode(), values).fetchone()
+    return row[0] if row else None
+
+
+# -- the summary -----------------------------------------------------------------------------------
+
+
+def _summary(
+    console: Console,
+    data: Path,
+    client: Client,
+    wanted: Expected,
+    outcome: Outcome,
+    checks: list[Check],
+) -> None:
+    names = airline_names(data)
+    found = _figures(client.connection, "airline")
+    console.print()
+    table = Table(title="Average delay at arrival, kept by the group airlines", title_style="bold")
+    for heading in ("airline", "flights", "minutes", "minutes by the CSV", ""):
+        table.add_column(heading, justify="left" if heading == "airline" else "right")
+    nothing = Figures()
+    for code, figures in sorted(found.items(), key=lambda item: -item[1].average):
+        straight = wanted.airlines.get(code, nothing)
+        table.add_row(
+            names.get(code, code),
+            f"{figures.flights:,}",
+            f"{figures.average:.2f}",
+            f"{straight.average:.2f}",
+            _mark(console, figures == straight),
+        )
+    console.print(table)
+    rates = Table(title="Rates, all at the same time", title_style="bold")
+    rates.add_column("")
+    for heading in ("count", "seconds", "per second"):
+        rates.add_column(heading, justify="right")
+    for name, (count, seconds) in outcome.rates.items():
+        rates.add_row(_LABELS[name], f"{count:,}", f"{seconds:.1f}", f"{count / seconds:,.0f}")
+    console.print(rates)
+    console.print()
+    for check in checks:
+        console.print(f"{_mark(console, check.holds)} {escape(check.text)}", highlight=False)
+    if all(check.holds for check in checks):
+        console.print("\n[bold green]Nothing lost, nothing counted twice.[/]")
+    else:
+        console.print("\n[bold red]The figures do not agree.[/]")
+
+
+def _mark(console: Console, good: bool) -> str:
+    if console.encoding.lower().startswith("utf"):
+        return "[green]✓[/]" if good else "[red]✗[/]"
+    return "[green]ok[/]" if good else "[red]WRONG[/]"
