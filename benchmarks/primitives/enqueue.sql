@@ -1,0 +1,2 @@
+-- One job per transaction.
+insert into queue (payload) values (:body::bytea);
