@@ -1,0 +1,140 @@
+"""A dump restored into a new cluster continues where the old one stopped, however installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from build import migration_path
+from catalog import describe
+
+from pgq.embedded import Server
+from pgq.migrate import migrate
+
+Connection = psycopg.Connection[Any]
+
+
+def _install(server: Server, database: str, route: str) -> None:
+    if route == "extension":
+        server.run("psql", "-X", "-d", database, "-c", "create extension pgq")
+    elif route == "psql":
+        server.run("psql", "-X", "-q", "-1", "-d", database, "-f", migration_path())
+    else:
+        migrate(server.dsn_for(database))
+
+
+def _rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
+    return connection.execute(query.encode()).fetchall()
+
+
+def _consume(connection: Connection, many: int) -> list[tuple[Any, ...]]:
+    return _rows(
+        connection,
+        "select log_offset, payload from pgq.consume(topic => 'readings',"
+        f" consumer_group => 'meters', max_messages => {many})",
+    )
+
+
+def _live_a_little(connection: Connection) -> None:
+    """Leave something in every state that there is."""
+    for statement in (
+        "select pgq.create_topic(topic => 'readings', partitions => 1)",
+        "select pgq.create_topic(topic => 'forever', partitions => 2, retention => null)",
+        "select pgq.create_group(topic => 'readings', consumer_group => 'meters')",
+        "select pgq.create_group(topic => 'readings', consumer_group => 'leased')",
+        "select pgq.create_queue(queue => 'work', max_attempts => 1)",
+        "select pgq.create_queue(queue => 'short', retention => '1 day')",
+        "select pgq.publish(topic => 'forever', key => 'k', body => '\\x00ff')",
+        "select * from pgq.publish_batch(topic => 'readings',"
+        " payloads => array(select to_jsonb(n) from generate_series(1, 10) as n))",
+        "select * from pgq.poll(topic => 'readings', consumer_group => 'leased',"
+        " max_messages => 4, lease => '1 hour')",
+        "select * from pgq.enqueue_batch(queue => 'work',"
+        " payloads => array(select to_jsonb(n) from generate_series(1, 5) as n))",
+        "select pgq.enqueue(queue => 'short', payload => '1', delay => '1 hour')",
+        "select pgq.ack(job_id, lease_token) from pgq.claim_job(queue => 'work')",
+        "select pgq.nack(job_id, lease_token, error => 'broken')"
+        " from pgq.claim_job(queue => 'work')",
+        "select * from pgq.claim_job(queue => 'work', lease => '1 hour')",
+        "select * from pgq.cleanup()",
+    ):
+        connection.execute(statement.encode())
+    assert [row[1] for row in _consume(connection, 4)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("form", ["plain", "custom"])
+@pytest.mark.parametrize("route", ["extension", "psql", "python"])
+def test_restored_into_a_new_cluster(
+    server: Server,
+    start_server: Callable[..., Server],
+    empty_database: str,
+    tmp_path: Path,
+    route: str,
+    form: str,
+) -> None:
+    _install(server, empty_database, route)
+    with psycopg.connect(server.dsn_for(empty_database), autocommit=True) as old:
+        _live_a_little(old)
+        before = _state(old)
+        catalog = describe(old)
+
+    dump = tmp_path / "dump"
+    server.run("pg_dump", "-d", empty_database, f"--format={form}", "-f", dump)
+    fresh = start_server(bin_dir=server.bin_dir, settings={"fsync": "off"})
+    if form == "plain":
+        fresh.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump)
+    else:
+        fresh.run("pg_restore", "--exit-on-error", "--jobs=2", "-d", "postgres", dump)
+
+    with psycopg.connect(fresh.dsn, autocommit=True) as new:
+        assert describe(new) == catalog
+        assert _state(new) == before
+        _goes_on(new)
+
+
+def _state(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
+    return {
+        "lag": _rows(connection, "select * from pgq.group_lag order by 1, 2, 3"),
+        "topics": _rows(connection, "select * from pgq.list_topics() order by 1"),
+        "queues": _rows(connection, "select * from pgq.list_queues() order by 1"),
+        "dead": _rows(connection, "select * from pgq.dead_letters order by 1, 2"),
+        "archived": _rows(connection, "select * from pgq.archived_jobs order by 1, 2"),
+        "jobs": _rows(
+            connection,
+            "select queue, ready, leased, delayed, dead from pgq.queue_stats order by 1",
+        ),
+    }
+
+
+def _goes_on(connection: Connection) -> None:
+    assert _consume(connection, 3) == [(5, 5), (6, 6), (7, 7)]
+    published = _rows(
+        connection, "select log_offset from pgq.publish(topic => 'readings', payload => '11')"
+    )
+    assert published == [(11,)]
+    assert _consume(connection, 100) == [(8, 8), (9, 9), (10, 10), (11, 11)]
+    assert _rows(
+        connection,
+        "select log_offset, payload from pgq.fetch_range(topic => 'readings', partition => 0,"
+        " first_offset => 1, last_offset => 2)",
+    ) == [(1, 1), (2, 2)]
+    # what is leased stays leased
+    assert (
+        _rows(
+            connection,
+            "select log_offset from pgq.poll(topic => 'readings', consumer_group => 'leased')",
+        )
+        == []
+    )
+    highest = _rows(connection, "select max(job_id) from pgq.claim_job(queue => 'work')")
+    new_job = _rows(connection, "select pgq.enqueue(queue => 'work', payload => '6')")
+    assert new_job > highest
+    assert _rows(connection, "select pgq.redrive(queue => 'work')") == [(1,)]
+    left = _rows(
+        connection, "select payload from pgq.claim_job(queue => 'work', max_jobs => 10)"
+    )
+    assert sorted(row[0] for row in left) == [2, 5, 6]
+    connection.execute("select * from pgq.cleanup()")

@@ -1,0 +1,277 @@
+"""House rules for functions, as queries over the catalog of an installed database.
+
+sqlfluff reads the body of a function as one string, so what matters there is checked here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import psycopg.rows
+import pytest
+
+_QUERY = """
+select p.oid::regprocedure::text as signature,
+    p.proname as name,
+    p.prokind as kind,
+    l.lanname as language,
+    p.prosrc as source,
+    p.provolatile as volatility,
+    p.prosecdef as security_definer,
+    p.proisstrict as strict,
+    coalesce(p.proconfig, '{}') as config,
+    coalesce(p.proargnames, '{}') as names,
+    coalesce(p.proargmodes::text[], '{}') as modes,
+    array(
+        select format_type(type, null)
+        from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality as t (type, at)
+        order by at
+    ) as types,
+    p.pronargs as inputs,
+    p.proretset as many,
+    result.relkind as result_kind,
+    pg_get_function_result(p.oid) as result,
+    obj_description(p.oid, 'pg_proc') as comment,
+    exists (
+        select
+        from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as x
+        where x.grantee = 0
+    ) as open_to_public
+from pg_proc as p
+join pg_language as l on l.oid = p.prolang
+join pg_type as t on t.oid = p.prorettype
+left join pg_class as result on result.oid = t.typrelid
+where p.pronamespace = 'pgq'::regnamespace
+"""
+
+
+@dataclass(frozen=True)
+class Function:
+    """What the catalog knows of a function."""
+
+    signature: str
+    name: str
+    kind: str
+    language: str
+    source: str
+    volatility: str
+    security_definer: bool
+    strict: bool
+    config: list[str]
+    names: list[str]
+    modes: list[str]
+    types: list[str]
+    inputs: int
+    many: bool
+    result_kind: str | None
+    result: str
+    comment: str | None
+    open_to_public: bool
+
+    @property
+    def is_api(self) -> bool:
+        return not self.name.startswith("_") and self.result != "trigger"
+
+
+@pytest.fixture
+def functions(connection: psycopg.Connection[Any]) -> list[Function]:
+    with connection.cursor(row_factory=psycopg.rows.class_row(Function)) as cursor:
+        found = cursor.execute(_QUERY).fetchall()
+    assert len(found) > 40
+    return found
+
+
+def _refuse(broken: Iterator[str]) -> None:
+    assert list(broken) == []
+
+
+def test_every_function_has_a_comment_whose_first_line_is_a_sentence(
+    functions: list[Function],
+) -> None:
+    def broken() -> Iterator[str]:
+        for function in functions:
+            first = (function.comment or "").partition("\n")[0]
+            if not re.fullmatch(r"[A-Z][^\n]{9,}[.]", first) or re.search(r"[a-z][.] [A-Z]", first):
+                yield f"{function.signature}: {first!r}"
+
+    _refuse(broken())
+
+
+def test_comments_name_the_codes_that_a_function_raises_itself(functions: list[Function]) -> None:
+    _refuse(
+        f"{function.signature} raises {code}"
+        for function in functions
+        if function.is_api
+        for code in re.findall(r"errcode = '(\w+)'", function.source)
+        if code not in (function.comment or "")
+    )
+
+
+def test_no_procedures(functions: list[Function]) -> None:
+    # PostgREST cannot call them
+    _refuse(function.signature for function in functions if function.kind == "p")
+
+
+def test_no_overloads(functions: list[Function]) -> None:
+    # PostgREST chooses by argument names alone
+    names = [function.name for function in functions]
+    _refuse(name for name in sorted(set(names)) if names.count(name) > 1)
+
+
+def test_no_function_returns_rows_of_a_table(functions: list[Function]) -> None:
+    _refuse(
+        function.signature
+        for function in functions
+        if function.result_kind is not None and function.result_kind not in "c"
+    )
+
+
+def test_definer_functions_pin_their_search_path(functions: list[Function]) -> None:
+    _refuse(
+        f"{function.signature}: {function.config}"
+        for function in functions
+        if function.security_definer and "search_path=pgq, pg_temp" not in function.config
+    )
+
+
+def test_nobody_may_call_anything_by_default(functions: list[Function]) -> None:
+    _refuse(function.signature for function in functions if function.open_to_public)
+
+
+def test_arguments_are_named_plainly(functions: list[Function]) -> None:
+    def broken() -> Iterator[str]:
+        for function in functions:
+            if len(function.names) < function.inputs:
+                yield f"{function.signature}: an argument without a name"
+            for name in function.names:
+                if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or re.match(r"(p|in|i|v|arg)_", name):
+                    yield f"{function.signature}: {name}"
+
+    _refuse(broken())
+
+
+def test_a_name_means_one_type_in_the_whole_api(functions: list[Function]) -> None:
+    types: dict[str, set[str]] = {}
+    for function in functions:
+        if function.is_api:
+            for name, type_name in zip(function.names, function.types, strict=True):
+                types.setdefault(name, set()).add(type_name.removesuffix("[]"))
+    _refuse(f"{name}: {sorted(found)}" for name, found in types.items() if len(found) > 1)
+
+
+def test_no_api_function_is_strict(functions: list[Function]) -> None:
+    # a null by mistake must be an error, not a silent null
+    _refuse(function.signature for function in functions if function.is_api and function.strict)
+
+
+def test_columns_win_over_arguments(functions: list[Function]) -> None:
+    _refuse(
+        function.signature
+        for function in functions
+        if function.language == "plpgsql" and "#variable_conflict use_column" not in function.source
+    )
+
+
+def test_every_raise_has_a_code(functions: list[Function]) -> None:
+    _refuse(
+        f"{function.signature}: {statement.strip()}"
+        for function in functions
+        if function.language == "plpgsql"
+        for statement in _raises(function.source)
+        if "errcode" not in statement
+    )
+
+
+def _raises(source: str) -> Iterator[str]:
+    """The statements that raise an error anew; literals are emptied, comments are left out."""
+    plain = re.sub(r"--[^\n]*", "", re.sub(r"'(?:[^']|'')*'", "''", source))
+    for statement in re.findall(r"\braise\b([^;]*);", plain):
+        words = statement.split()
+        if words and words[0] not in ("debug", "log", "info", "notice", "warning"):
+            yield statement
+
+
+def test_the_search_for_raises_finds_them() -> None:
+    source = """
+        raise exception 'it''s; bad' using errcode = 'MQ001';
+        raise notice 'no';  -- raise exception 'nor this';
+        raise;
+        raise 'bare %', 1;
+    """
+    assert [statement.split()[0] for statement in _raises(source)] == ["exception", "''"]
+
+
+def test_no_session_state(functions: list[Function]) -> None:
+    # a transaction pooler gives the next transaction another session
+    _refuse(
+        function.signature
+        for function in functions
+        if re.search(
+            r"\b(create\s+temp|pg_advisory_lock|pg_try_advisory_lock|prepare\s+\w+\s+as|listen\s+\w)",
+            function.source,
+        )
+        or re.search(r"set_config\([^)]*,\s*false\s*\)", function.source)
+    )
+
+
+def test_the_api_can_be_called_over_http(functions: list[Function]) -> None:
+    polymorphic = ("any", "anyelement", "anyarray", "record", "cstring", "internal")
+    _refuse(
+        function.signature
+        for function in functions
+        if function.is_api
+        and any(type_name.removesuffix("[]") in polymorphic for type_name in function.types)
+    )
+
+
+def test_every_relation_and_type_has_a_comment(connection: psycopg.Connection[Any]) -> None:
+    rows = connection.execute(
+        """
+        select c.relkind::text || ' ' || c.relname::text
+        from pg_class as c
+        where c.relnamespace = 'pgq'::regnamespace
+        and c.relkind in ('r', 'p', 'v', 'm', 'c')
+        and not c.relispartition
+        and coalesce(
+            obj_description(c.oid, 'pg_class'), obj_description(c.reltype, 'pg_type')
+        ) is null
+        """
+    ).fetchall()
+    assert rows == []
+
+
+def test_every_column_of_a_view_or_type_of_the_api_has_a_comment(
+    connection: psycopg.Connection[Any],
+) -> None:
+    rows = connection.execute(
+        """
+        select c.relname::text || '.' || a.attname::text
+        from pg_class as c
+        join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+        where c.relnamespace = 'pgq'::regnamespace
+        and c.relkind in ('v', 'c')
+        and c.relname not like '\\_%'
+        and col_description(c.oid, a.attnum) is null
+        order by 1
+        """
+    ).fetchall()
+    assert rows == []
+
+
+def test_no_table_is_open_to_public(connection: psycopg.Connection[Any]) -> None:
+    rows = connection.execute(
+        """
+        select c.relname, x.privilege_type
+        from pg_class as c
+        cross join aclexplode(
+            coalesce(c.relacl, acldefault(case c.relkind when 'S' then 's' else 'r' end::"char", c.relowner))
+        ) as x
+        where c.relnamespace = 'pgq'::regnamespace
+        and x.grantee = 0
+        """
+    ).fetchall()
+    assert rows == []
