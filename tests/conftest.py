@@ -15,9 +15,9 @@ import pytest
 from psycopg import IsolationLevel
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pytest_postgresql import factories
-from support import MIGRATIONS, ROOT, Clock, load_pgq
 
 from pgq.embedded import Server
+from support import MIGRATIONS, ROOT, Clock, load_pgq
 
 Connect = Callable[..., "psycopg.Connection[Any]"]
 StartServer = Callable[..., Server]

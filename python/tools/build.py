@@ -1,7 +1,8 @@
 """Join the SQL sources into the one script that installs them.
 
-``sql/install.sql`` is the manifest: its ``\\ir`` lines, and those of the files it names, are replaced
-by the files. The result is ``migrations/pgq--<version>.sql``, with the version from ``pgq.control``.
+``sql/install.sql`` is the manifest: its ``\\ir`` lines, and those of the files it names, are
+replaced by the files. The result is ``migrations/pgq--<version>.sql``, with the version from
+``pgq.control``.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 import psycopg
-from build import ROOT, flatten
 
+from build import ROOT, flatten
 from pgq.embedded import Server
 
 GOLDEN = ROOT / "tests" / "install" / "catalog.txt"
@@ -185,7 +185,7 @@ _BODIES = {
 
 def describe(connection: psycopg.Connection[Any], *, bodies: bool = True) -> str:
     """The text; without ``bodies`` it is the same on every major version."""
-    lines = []
+    lines: list[str] = []
     with connection.transaction():
         connection.execute("set local search_path = pg_catalog")
         for kind, query in {**_FACTS, **(_BODIES if bodies else {})}.items():

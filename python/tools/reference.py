@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from build import ROOT, flatten, included
 
+from build import ROOT, flatten, included
 from pgq.embedded import Server
 
 REFERENCE = ROOT / "sql" / "REFERENCE.md"
@@ -33,7 +33,8 @@ select p.oid,
     coalesce(p.proargmodes::text[], '{}'),
     array(
         select format_type(type, null)
-        from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality as t (type, at)
+        from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality
+            as t (type, at)
         order by at
     ),
     array(
@@ -134,7 +135,8 @@ def _read_functions(connection: psycopg.Connection[Any]) -> list[Function]:
     for row in connection.execute(_FUNCTIONS):
         _, name, result, many, volatility, names, modes, types, defaults, comment = row
         modes = modes or ["i"] * len(names)
-        arguments, columns = [], []
+        arguments: list[Argument] = []
+        columns: list[Argument] = []
         for argument, mode, type_name in zip(names, modes, types, strict=True):
             if mode in "ibv":
                 default = defaults[len(arguments)]
@@ -180,7 +182,7 @@ def render(connection: psycopg.Connection[Any]) -> str:
     folder = {path.stem: path.parent.name for path in included()}
     functions = _read_functions(connection)
     lines = [
-        "<!-- generated from COMMENT ON by python/tools/reference.py: edit the comments in sql/ -->",
+        "<!-- generated from COMMENT ON by python/tools/reference.py: edit the comments -->",
         "",
         "# Reference",
         "",

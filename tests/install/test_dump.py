@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 import pytest
+
 from build import migration_path
 from catalog import describe
-
 from pgq.embedded import Server
 from pgq.migrate import migrate
 
@@ -133,8 +133,6 @@ def _goes_on(connection: Connection) -> None:
     new_job = _rows(connection, "select pgq.enqueue(queue => 'work', payload => '6')")
     assert new_job > highest
     assert _rows(connection, "select pgq.redrive(queue => 'work')") == [(1,)]
-    left = _rows(
-        connection, "select payload from pgq.claim_job(queue => 'work', max_jobs => 10)"
-    )
+    left = _rows(connection, "select payload from pgq.claim_job(queue => 'work', max_jobs => 10)")
     assert sorted(row[0] for row in left) == [2, 5, 6]
     connection.execute("select * from pgq.cleanup()")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from build import version
 from psycopg import IsolationLevel
-from support import backend_pid, wait_until_blocked
 
 import pgq.migrate
+from build import version
 from pgq.embedded import Server
 from pgq.migrate import Migration, MigrationError, available_versions, migrate, plan
+from support import backend_pid, wait_until_blocked
 
 
 def test_installs_and_then_finds_nothing_to_do(server: Server, empty_database: str) -> None:

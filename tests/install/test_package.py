@@ -9,10 +9,10 @@ import venv
 from pathlib import Path
 
 import pytest
-from build import migration_path, version
-from support import ROOT
 
+from build import migration_path, version
 from pgq.embedded import Server
+from support import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+
 from build import migration_path
 from catalog import GOLDEN, describe
-
 from pgq.embedded import Server
 from pgq.migrate import migrate
 

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from typing import Any
 
-import build
 import psycopg
 import pytest
-from support import ROOT
 
+import build
 from pgq.errors import BY_SQLSTATE
+from support import ROOT
 
 ERROR_TABLE = ROOT / "sql" / "README.md"
 
@@ -62,9 +62,7 @@ def test_the_error_table_lists_what_the_functions_raise(
         "select prosrc from pg_proc where pronamespace = 'pgq'::regnamespace"
     ).fetchall()
     raised = {
-        code
-        for (source,) in rows
-        for code in re.findall(r"errcode\s*(?:=|:=)\s*'([^']+)'", source)
+        code for (source,) in rows for code in re.findall(r"errcode\s*(?:=|:=)\s*'([^']+)'", source)
     }
     listed = set(_error_table())
     assert raised - listed == set()

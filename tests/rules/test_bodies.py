@@ -7,11 +7,9 @@ from typing import Any
 
 import psycopg
 import pytest
+
+from pgq.embedded import Server, _system_folders
 from support import load_pgq
-
-from pgq.embedded import EmbeddedServerError, Server, find_binaries
-
-_SUPPORTED = (18, 17, 16, 15, 14)
 
 
 @pytest.fixture
@@ -23,14 +21,13 @@ def checked_database(
         connection.execute("create extension plpgsql_check")
         yield connection
         return
-    for major in _SUPPORTED:
-        try:
-            folder = find_binaries(major)
-        except EmbeddedServerError:
-            continue
-        share = folder.parent / "share"
-        places = [share, folder.parents[3] / "share" / "postgresql" / str(major)]
-        if any(place.glob("**/plpgsql_check.control") for place in places if place.is_dir()):
+    for folder in _system_folders():
+        # beside the programs, or as Debian has it in /usr/share/postgresql/NN
+        places = (
+            folder.parent / "share",
+            folder.parents[3] / "share/postgresql" / folder.parent.name,
+        )
+        if any(next(place.glob("**/plpgsql_check.control"), None) for place in places):
             server = start_server(bin_dir=folder, settings={"fsync": "off"})
             with psycopg.connect(server.dsn, autocommit=True) as other:
                 if _has_extension(other):

@@ -28,7 +28,8 @@ select p.oid::regprocedure::text as signature,
     coalesce(p.proargmodes::text[], '{}') as modes,
     array(
         select format_type(type, null)
-        from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality as t (type, at)
+        from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality
+            as t (type, at)
         order by at
     ) as types,
     p.pronargs as inputs,
@@ -268,7 +269,10 @@ def test_no_table_is_open_to_public(connection: psycopg.Connection[Any]) -> None
         select c.relname, x.privilege_type
         from pg_class as c
         cross join aclexplode(
-            coalesce(c.relacl, acldefault(case c.relkind when 'S' then 's' else 'r' end::"char", c.relowner))
+            coalesce(
+                c.relacl,
+                acldefault(case c.relkind when 'S' then 's' else 'r' end::"char", c.relowner)
+            )
         ) as x
         where c.relnamespace = 'pgq'::regnamespace
         and x.grantee = 0

