@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import psycopg
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
@@ -159,7 +161,7 @@ def measure(
             start = time.monotonic()
             try:
                 found = cell.measure(bench, SYSTEMS[name], length)
-            except (BenchmarkError, NotImplementedError) as error:
+            except (BenchmarkError, NotImplementedError, psycopg.Error) as error:
                 print(f"failed: {error}", file=sys.stderr, flush=True)
                 sound = False
                 continue
