@@ -22,7 +22,7 @@ RULES = [
     (r"\bimport Awaitable, Callable\b", "import Callable"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"\bAwaitable\[(\w+)\]", r"\1"),
-    (r"\bAsync(?=Client\b|Connection\b)", ""),
+    (r"\bAsync(?=(?:Client|Connection|Cursor)\b)", ""),
     (r"\basync (?=def\b|with\b|for\b)", ""),
     (r"\bawait ", ""),
 ]

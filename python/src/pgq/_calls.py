@@ -215,13 +215,15 @@ SIGNATURES: Mapping[str, Mapping[str, str]] = {
 """The API: for each function its arguments, in order, with their types."""
 
 
-def _jsonb(value: Any) -> Jsonb | Json | None:
-    if value is None or isinstance(value, (Json, Jsonb)):
+def _jsonb(value: Any) -> Jsonb | None:
+    if value is None or isinstance(value, Jsonb):
         return value
+    if isinstance(value, Json):
+        return Jsonb(value.obj, value.dumps)
     return Jsonb(value)
 
 
-def _jsonb_array(values: Any) -> list[Jsonb | Json | None] | None:
+def _jsonb_array(values: Any) -> list[Jsonb | None] | None:
     return None if values is None else [_jsonb(value) for value in values]
 
 
@@ -275,7 +277,7 @@ def _call_statement(
     function: str, given: tuple[str, ...], returns: type[Any] | str | None
 ) -> bytes:
     types = SIGNATURES[function]
-    arguments = ", ".join(f"{name} => %s::{types[name]}" for name in given)
+    arguments = ", ".join(f"{name} => {_placeholder(types[name])}" for name in given)
     if returns is None:
         return f"select pgq.{function}({arguments})".encode()
     columns = f'"{returns}"' if isinstance(returns, str) else _columns(returns)
@@ -286,6 +288,11 @@ def _view_statement(name: str, given: tuple[str, ...], returns: type[Any]) -> by
     conditions = " and ".join(f'"{column}" = %s::text' for column in given)
     where = f" where {conditions}" if given else ""
     return f"select {_columns(returns)} from pgq.{name}{where} order by 1, 2, 3".encode()
+
+
+def _placeholder(kind: str) -> str:
+    # Arrays travel in binary: their text form takes several times as long to write and to read.
+    return f"{'%b' if kind.endswith('[]') else '%s'}::{kind}"
 
 
 def _columns(returns: type[Any]) -> str:

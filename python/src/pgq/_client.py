@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from uuid import UUID
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import args_row, scalar_row
 
@@ -837,13 +837,14 @@ class Client:
 
     # -- plumbing ------------------------------------------------------------------------------
 
-    # Results come in binary: the text form of times depends on settings of the session.
+    # Results come in binary: the text form of times depends on settings of the session. The cursor
+    # is psycopg's plain one, whatever the connection's own: not all of them can do that.
 
     def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
         statement, values = call(function, arguments, returns)
-        with self._connection.cursor(binary=True, row_factory=args_row(returns)) as cursor:
+        with Cursor(self._connection, row_factory=args_row(returns)) as cursor:
             with translated():
-                cursor.execute(statement, values)
+                cursor.execute(statement, values, binary=True)
                 return cursor.fetchall()
 
     def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
@@ -861,15 +862,15 @@ class Client:
         return cast("T", value)
 
     def _scalars(self, statement: bytes, values: list[Any]) -> list[Any]:
-        with self._connection.cursor(binary=True, row_factory=scalar_row) as cursor:
+        with Cursor(self._connection, row_factory=scalar_row) as cursor:
             with translated():
-                cursor.execute(statement, values)
+                cursor.execute(statement, values, binary=True)
                 return cursor.fetchall()
 
     def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
         statement, values = view(name, returns, conditions)
-        with self._connection.cursor(binary=True, row_factory=args_row(returns)) as cursor:
-            cursor.execute(statement, values)
+        with Cursor(self._connection, row_factory=args_row(returns)) as cursor:
+            cursor.execute(statement, values, binary=True)
             return cursor.fetchall()
 
     def _run(self, *statements: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from uuid import UUID
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import args_row, scalar_row
 
@@ -836,13 +836,14 @@ class AsyncClient:
 
     # -- plumbing ------------------------------------------------------------------------------
 
-    # Results come in binary: the text form of times depends on settings of the session.
+    # Results come in binary: the text form of times depends on settings of the session. The cursor
+    # is psycopg's plain one, whatever the connection's own: not all of them can do that.
 
     async def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
         statement, values = call(function, arguments, returns)
-        async with self._connection.cursor(binary=True, row_factory=args_row(returns)) as cursor:
+        async with AsyncCursor(self._connection, row_factory=args_row(returns)) as cursor:
             with translated():
-                await cursor.execute(statement, values)
+                await cursor.execute(statement, values, binary=True)
                 return await cursor.fetchall()
 
     async def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
@@ -860,15 +861,15 @@ class AsyncClient:
         return cast("T", value)
 
     async def _scalars(self, statement: bytes, values: list[Any]) -> list[Any]:
-        async with self._connection.cursor(binary=True, row_factory=scalar_row) as cursor:
+        async with AsyncCursor(self._connection, row_factory=scalar_row) as cursor:
             with translated():
-                await cursor.execute(statement, values)
+                await cursor.execute(statement, values, binary=True)
                 return await cursor.fetchall()
 
     async def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
         statement, values = view(name, returns, conditions)
-        async with self._connection.cursor(binary=True, row_factory=args_row(returns)) as cursor:
-            await cursor.execute(statement, values)
+        async with AsyncCursor(self._connection, row_factory=args_row(returns)) as cursor:
+            await cursor.execute(statement, values, binary=True)
             return await cursor.fetchall()
 
     async def _run(self, *statements: bytes) -> None:
