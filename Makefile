@@ -40,17 +40,18 @@ help: ## list the goals
 demo: demo-environment ## real data through topic, groups and queue; ARGS="--rows 20000" shortens it
 	@$(RUN)/python -m pgq demo $(ARGS)
 
-test: test-environment build ## the whole suite on the embedded PostgreSQL; ARGS="-k publish" selects
+test: test-environment ## the whole suite on the embedded PostgreSQL; ARGS="-k publish" selects
 	@$(RUN)/pytest tests $(ARGS)
 
-test-matrix: test-environment build ## the suite on every PostgreSQL major that can be had
+test-matrix: test-environment ## the suite on every PostgreSQL major that can be had
 	@$(RUN)/python python/tools/matrix.py $(ARGS)
 
-lint: lint-environment build ## ruff, mypy, sqlfluff and pgspot
+lint: lint-environment ## ruff, mypy, sqlfluff and pgspot
 	@$(RUN)/python python/tools/lint.py
 
-build: test-environment ## generate the migration of this version from sql/
+build: test-environment ## generate the migration of this version, and the synchronous client
 	@$(RUN)/python python/tools/build.py
+	@$(RUN)/python python/tools/unasync.py
 
 install: ## PGXS: install the extension files (PG_CONFIG=…)
 
@@ -64,8 +65,6 @@ bench: demo-environment build ## measure side by side; ARGS go to the runner
 	@$(RUN)/python benchmarks/run.py $(ARGS)
 
 release: lint test ## check everything and build the wheel into dist/
-	@$(RUN)/python python/tools/build.py --check
-	@$(RUN)/python python/tools/reference.py --check
 	@$(RUN)/python -m build --outdir dist python
 	@echo "dist/ holds pgq $(VERSION); CONTRIBUTING.md says what comes next"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,8 +17,9 @@ from psycopg import IsolationLevel
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pytest_postgresql import factories
 
+from build import migration_path
 from pgq.embedded import Server
-from support import MIGRATIONS, ROOT, Clock, load_pgq
+from support import MIGRATIONS, ROOT, Clock, Postgrest, load_pgq
 
 Connect = Callable[..., "psycopg.Connection[Any]"]
 StartServer = Callable[..., Server]
@@ -46,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if url:
         place: dict[str, Any] = dict(conninfo_to_dict(url))
     else:
+        if not migration_path().exists():
+            raise pytest.UsageError("there is no install script: run make build")
         server = Server(settings=FAST).start()
         server.install_extension(ROOT / "pgq.control", sorted(MIGRATIONS.glob("pgq--*.sql")))
         config.stash[_server_key] = server
@@ -191,3 +195,12 @@ def clock(dsn: str) -> Clock:
     clock = Clock(dsn)
     clock.install()
     return clock
+
+
+@pytest.fixture
+def postgrest(dsn: str, tmp_path: Path) -> Iterator[Postgrest]:
+    """PostgREST on the test's database, every request as the superuser; see ``postgrest.url``."""
+    if Postgrest.binary() is None:
+        pytest.skip("no PostgREST binary: make postgrest fetches one, PGQ_POSTGREST names one")
+    with Postgrest(dsn, log=tmp_path / "postgrest.log") as running:
+        yield running

@@ -1,0 +1,153 @@
+"""What the documents show is run, in the order in which they show it.
+
+The SQL blocks of a document go to psql, the Python blocks run in one module, and shell blocks that
+call curl talk to a PostgREST; all of them on one database with pgq installed, which the PG…
+variables and DATABASE_URL point to. A comment ``<!-- not run: reason -->`` before a block leaves it
+out; shell blocks without curl are commands of the checkout, of which only make goals are checked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from pgq.embedded import Server
+from support import ROOT
+
+DOCUMENTS = sorted(
+    path
+    for path in (
+        ROOT / "README.md",
+        ROOT / "python" / "README.md",
+        ROOT / "benchmarks" / "README.md",
+        ROOT / "sql" / "README.md",
+    )
+    if path.exists()
+)
+MARKDOWN = sorted(
+    path
+    for path in ROOT.rglob("*.md")
+    if not any(part.startswith(".") or part == "node_modules" for part in path.parts)
+)
+
+_BLOCK = re.compile(
+    r"(?P<skipped><!-- not run: [^\n]+ -->\n+)?"
+    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a document."""
+
+    path: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """The blocks that are to be run."""
+    text = path.read_text()
+    for match in _BLOCK.finditer(text):
+        if not match["skipped"]:
+            line = text.count("\n", 0, match.start("language")) + 1
+            yield Block(path, line, match["language"], match["text"])
+
+
+def _relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_relative)
+def test_blocks_run(
+    document: Path,
+    dsn: str,
+    server: Server,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parameters = conninfo_to_dict(dsn)
+    monkeypatch.setenv("PGHOST", str(parameters["host"]))
+    monkeypatch.setenv("PGPORT", str(parameters["port"]))
+    monkeypatch.setenv("PGUSER", str(parameters["user"]))
+    monkeypatch.setenv("PGDATABASE", str(parameters["dbname"]))
+    monkeypatch.setenv("DATABASE_URL", server.dsn_for(str(parameters["dbname"])))
+    programs = f"{Path(sys.executable).parent}:{server.tool('psql').parent}"
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.chdir(ROOT)
+
+    module: dict[str, Any] = {"__name__": "__documentation__"}
+    try:
+        for block in blocks(document):
+            if block.language == "sql":
+                _run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"], block, block.text)
+            elif block.language == "python":
+                exec(compile(block.text, str(block), "exec"), module)
+            elif block.language in ("sh", "bash", "shell") and "curl" in block.text:
+                port = request.getfixturevalue("postgrest").port
+                text = re.sub(r"(localhost|127\.0\.0\.1):3000", f"127.0.0.1:{port}", block.text)
+                # an error of the server is an error of the block
+                _run(["sh", "-e"], block, text.replace("curl ", "curl -sS --fail-with-body "))
+    finally:
+        for value in module.values():
+            if isinstance(value, psycopg.Connection):
+                value.close()
+
+
+def _run(command: list[str], block: Block, text: str) -> None:
+    done = subprocess.run(
+        command,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"{block} failed:\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("document", MARKDOWN, ids=_relative)
+def test_links_lead_somewhere(document: Path) -> None:
+    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = target.partition("#")
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        place = document.parent / name if name else document
+        if not place.exists() or (
+            anchor and place.suffix == ".md" and anchor not in _anchors(place)
+        ):
+            broken.append(target)
+    assert broken == []
+
+
+def _anchors(path: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", MARKDOWN, ids=_relative)
+def test_goals_exist(document: Path) -> None:
+    goals = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    shown: set[str] = set()
+    for match in _BLOCK.finditer(document.read_text()):
+        if match["language"] in ("", "sh", "bash", "shell", "console"):
+            for words in re.findall(r"(?:^|\s)make ((?:[a-z-]+ ?)+)", match["text"]):
+                shown.update(words.split())
+    assert shown - goals == set()
