@@ -130,10 +130,8 @@ def test_links_lead_somewhere(document: Path) -> None:
         if "://" in target or target.startswith("mailto:"):
             continue
         place = document.parent / name if name else document
-        known = place.exists() and (
-            place.suffix != ".md" or not anchor or anchor in _anchors(place)
-        )
-        if not known:
+        sections = _anchors(place) if place.suffix == ".md" and place.exists() else {anchor}
+        if not place.exists() or (anchor and anchor not in sections):
             broken.append(target)
     assert broken == []
 
