@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from pgq import Client
@@ -260,8 +260,8 @@ def _perform(
                     outcome.killed_at = time.monotonic()
                     cast.kill(victim)
                     bars.say(
-                        f"killed worker 1 (process {pid}, signal 9) in the middle of job "
-                        f"{outcome.victim_job}: its transaction is undone, its lease runs on"
+                        f"killed worker 1 (process {pid}, signal 9) in the middle of "
+                        f"job {outcome.victim_job}"
                     )
                 if outcome.victim_job is not None and outcome.redelivered_after is None:
                     _look_for_redelivery(connection, outcome, bars)
@@ -281,8 +281,8 @@ def _look_for_redelivery(
     if row:
         outcome.redelivered_after = time.monotonic() - outcome.killed_at
         bars.say(
-            f"job {outcome.victim_job} came back: worker {row[0]} has finished it "
-            f"in attempt {row[1]}, {outcome.redelivered_after:.1f} s after the kill"
+            f"job {outcome.victim_job} came back after {outcome.redelivered_after:.1f} s: "
+            f"worker {row[0]} did it in attempt {row[1]}"
         )
 
 
@@ -300,10 +300,10 @@ def _progress(connection: psycopg.Connection[Any]) -> dict[str, int]:
 
 
 _LABELS = {
-    "published": "published: one publisher, batches of 1,000 keyed by tail number",
-    "airlines": f"group airlines: {MEMBERS} members, in their own transactions",
-    "airports": f"group airports: {MEMBERS} members, leased",
-    "jobs": f"jobs: {WORKERS} workers, one job at a time",
+    "published": "published, batches of 2,000",
+    "airlines": f"airlines, {MEMBERS} members in transactions",
+    "airports": f"airports, {MEMBERS} members with leases",
+    "jobs": f"jobs, {WORKERS} workers one by one",
 }
 
 
@@ -313,9 +313,9 @@ class _Bars:
     def __init__(self, console: Console, outcome: Outcome) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]:>9}"),
+            BarColumn(bar_width=16),
+            TextColumn("{task.completed:>7,.0f} of {task.total:,.0f}"),
+            TextColumn("{task.fields[rate]:>8}"),
             console=console,
         )
         self._outcome = outcome
@@ -390,13 +390,11 @@ def _checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
         ),
         Check(
             airlines == wanted.airlines and _caught_up(lag, AIRLINES),
-            f"airlines: {_total(airlines):,} flights and the sum of every airline's delays "
-            "equal the CSV",
+            f"airlines: {_total(airlines):,} flights, every sum of delays equals the CSV's",
         ),
         Check(
             airports == wanted.airports and _caught_up(lag, AIRPORTS),
-            f"airports: {_total(airports):,} flights and the sum of every airport's delays "
-            "equal the CSV",
+            f"airports: {_total(airports):,} flights, every sum of delays equals the CSV's",
         ),
         Check(
             bool(seen[2]) and seen[1] == wanted.flights,
@@ -404,8 +402,7 @@ def _checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
         ),
         Check(
             Counter(reports) == late and len(archived) == late.total(),
-            f"{len(reports):,} badly delayed flights made as many jobs, "
-            "and each was reported exactly once",
+            f"{len(reports):,} badly delayed flights: a job for each, each reported exactly once",
         ),
     ]
     if late:

@@ -46,8 +46,8 @@ AIRPORTS = "airports"
 QUEUE = "demo.badly-delayed"
 JOB_LEASE = timedelta(seconds=3)
 
-PUBLISH_BATCH = 1000
-CONSUME_BATCH = 1000
+PUBLISH_BATCH = 2000
+CONSUME_BATCH = 2000
 
 SCHEMA = "pgq_demo"
 TABLES = """
@@ -126,7 +126,7 @@ def count_airlines(setting: Setting) -> None:
         client = Client(connection)
         while _going_on(setting):
             if not client.retry(step):
-                time.sleep(0.02)
+                time.sleep(0.05)
 
 
 def count_airports(setting: Setting) -> None:
@@ -141,7 +141,7 @@ def count_airports(setting: Setting) -> None:
             flights = client.wait(
                 lambda c: c.poll(TOPIC, AIRPORTS, max_messages=CONSUME_BATCH),
                 timeout=timedelta(seconds=1),
-                interval=timedelta(milliseconds=20),
+                interval=timedelta(milliseconds=50),
             )
             if not flights:
                 continue
