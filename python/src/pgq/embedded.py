@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import importlib.util
 import os
 import pwd
@@ -47,6 +48,7 @@ _SYSTEM_PATTERNS = (
     "usr/local/opt/postgresql@*/bin",
 )
 _START_TIMEOUT = 60.0
+_IPC_RMID = 0
 
 
 class EmbeddedServerError(RuntimeError):
@@ -291,15 +293,56 @@ def _children_of(pid: int) -> list[int]:
     return children
 
 
-def _kill_tree(pid: int) -> None:
-    """SIGKILL a postmaster and its children; it is stopped first, so that it starts no more."""
+def _kill_tree(pid: int) -> _SharedMemory:
+    """SIGKILL a postmaster and its children; it is stopped first, so that it starts no more.
+
+    Returns the shared memory that they had no time to remove.
+    """
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGSTOP)
     children = _children_of(pid)
+    left = _SharedMemory.of(pid)
     for victim in (pid, *children):
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
     _wait_until(lambda: not any(_alive(victim) for victim in (pid, *children)), 10.0)
+    return left
+
+
+def _end_orphan(pid: int) -> None:
+    """End the server of a Python that is gone; it removes its shared memory itself if it can."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGQUIT)
+    if not _wait_until(lambda: not _alive(pid), 10.0):
+        _kill_tree(pid).remove()
+
+
+@dataclass(frozen=True)
+class _SharedMemory:
+    """What a killed server leaves in memory; the next start on its data would remove it."""
+
+    segments: frozenset[int] = frozenset()
+    files: frozenset[Path] = frozenset()
+
+    @classmethod
+    def of(cls, pid: int) -> _SharedMemory:
+        try:
+            maps = Path(f"/proc/{pid}/maps").read_text()
+        except OSError:
+            return cls()
+        # address, mode, offset, device, inode (the id of a System V segment), name
+        lines = [line.split() for line in maps.splitlines() if "/" in line]
+        return cls(
+            frozenset(int(line[4]) for line in lines if line[5].startswith("/SYSV")),
+            frozenset(Path(line[5]) for line in lines if "/dev/shm/PostgreSQL." in line[5]),
+        )
+
+    def remove(self) -> None:
+        for segment in self.segments:
+            ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None)
+        for file in self.files:
+            with contextlib.suppress(OSError):
+                file.unlink()
 
 
 def _wait_until(condition: Any, timeout: float) -> bool:
@@ -357,6 +400,7 @@ class Server:
         self._account: _Account | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._port: int | None = None
+        self._left_behind = _SharedMemory()
         self._owner = os.getpid()
         self._stopping = threading.Lock()
 
@@ -454,6 +498,7 @@ class Server:
         with self._stopping:
             self._shut_down()
             if self._temporary:
+                self._left_behind.remove()
                 if self._directory is not None:
                     shutil.rmtree(self._directory, ignore_errors=True)
                     self._directory = None
@@ -471,7 +516,7 @@ class Server:
         process = self._process
         if process is None or process.poll() is not None:
             return
-        _kill_tree(process.pid)
+        self._left_behind = _kill_tree(process.pid)
         process.wait()
 
     def restart(self) -> Server:
@@ -585,7 +630,7 @@ class Server:
                 raise EmbeddedServerError(
                     f"a server already runs on {self.directory} (process {pid})"
                 )
-            _kill_tree(pid)
+            _end_orphan(pid)
         note.write_text(f"{self._owner}\n")
 
     def _initialise(self, account: _Account) -> None:
@@ -644,6 +689,7 @@ class Server:
                 )
             if self._wait_until_ready(self._process):
                 self._port = port
+                self._left_behind = _SharedMemory()
                 return
             self._shut_down()
             with self.log_file.open("rb") as log:
@@ -692,7 +738,7 @@ class Server:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(patience)
         if process.poll() is None:
-            _kill_tree(process.pid)
+            self._left_behind = _kill_tree(process.pid)
             process.wait()
         self._process = None
 
@@ -758,7 +804,7 @@ def _sweep() -> None:
         pid = _postmaster_pid(folder / "data")
         if pid is not None and _alive(pid) and _is_postgres(pid):
             with contextlib.suppress(PermissionError):
-                _kill_tree(pid)
+                _end_orphan(pid)
         shutil.rmtree(folder, ignore_errors=True)
 
 
