@@ -14,8 +14,8 @@ CONFIG = "python/pyproject.toml"
 PYTHON = [name for name in ("python", "tests", "benchmarks") if (ROOT / name).is_dir()]
 
 CHECKS: dict[str, list[str]] = {
-    "ruff check": ["ruff", "check", "--config", CONFIG, *PYTHON],
-    "ruff format": ["ruff", "format", "--check", "--config", CONFIG, *PYTHON],
+    "ruff check": ["ruff", "check", *PYTHON],
+    "ruff format": ["ruff", "format", "--check", *PYTHON],
     "mypy": ["mypy", "--strict", "--config-file", CONFIG, "python/src", "python/tools"],
     "sqlfluff": ["sqlfluff", "lint", "--processes", "2", "--disable-progress-bar", "sql"],
     "pgspot": ["pgspot", str(migration_path())],
