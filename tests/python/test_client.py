@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
-from support import Clock
 
 from pgq import (
     Client,
@@ -23,6 +22,7 @@ from pgq import (
     Queue,
     Topic,
 )
+from support import Clock
 
 Connect = Callable[..., "psycopg.Connection[Any]"]
 

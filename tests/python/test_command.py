@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from support import wait_until
 
 from pgq import Client
+from support import wait_until
 
 PGQ = [sys.executable, "-m", "pgq"]
 

@@ -51,7 +51,7 @@ CASES: list[tuple[type[PgqError], str, type[psycopg.Error], Callable[[Client], o
             "readings",
             "sums",
             0,
-            0,
+            1,
             lease_token="00000000-0000-0000-0000-000000000000",  # type: ignore[arg-type]
         ),
     ),

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.errors import DeadlockDetected, SerializationFailure
-from support import backend_pid, wait_until_blocked
 
 from pgq import Client, UnknownTopic
 from pgq._calls import pause
+from support import backend_pid, wait_until_blocked
 
 Connect = Callable[..., "psycopg.Connection[Any]"]
 

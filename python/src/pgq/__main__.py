@@ -127,9 +127,14 @@ def _status(given: argparse.Namespace) -> int:
         raise _missing(error) from None
     try:
         show(given.database)
-    except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
+    except psycopg.errors.InvalidSchemaName:
         raise _CommandError(
             "pgq is not installed in this database; 'pgq migrate' installs it"
+        ) from None
+    except (psycopg.errors.UndefinedFunction, psycopg.errors.UndefinedTable) as error:
+        raise _CommandError(
+            "the schema pgq of this database is of another version, or was not made by this "
+            f"package: {error.diag.message_primary}"
         ) from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise _CommandError(str(error.diag.message_primary)) from None
