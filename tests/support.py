@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import psycopg
+import pytest
 from psycopg import sql
 
 from pgq.embedded import _free_port
@@ -28,6 +29,7 @@ __all__ = [
     "backend_pid",
     "install_script",
     "load_pgq",
+    "refuse",
     "wait_until",
     "wait_until_blocked",
 ]
@@ -52,6 +54,13 @@ def load_pgq(**parameters: Any) -> None:
     parameters.pop("autocommit", None)
     with psycopg.connect(**parameters) as connection:
         connection.execute(install_script())
+
+
+def refuse(broken: Iterable[object]) -> None:
+    """Fail with all that is broken, one to a line; pass when nothing is."""
+    found = [str(entry) for entry in broken]
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
 
 
 def wait_until(condition: Callable[[], Result], timeout: float = 10.0, what: str = "") -> Result:

@@ -22,7 +22,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq.embedded import Server
-from support import ROOT
+from support import ROOT, refuse
 
 DOCUMENTS = sorted(
     path
@@ -133,7 +133,7 @@ def test_links_lead_somewhere(document: Path) -> None:
         sections = _anchors(place) if place.suffix == ".md" and place.exists() else {anchor}
         if not place.exists() or (anchor and anchor not in sections):
             broken.append(target)
-    assert broken == []
+    refuse(broken)
 
 
 def _anchors(path: Path) -> set[str]:
@@ -149,4 +149,4 @@ def test_goals_exist(document: Path) -> None:
         if match["language"] in ("", "sh", "bash", "shell", "console"):
             for words in re.findall(r"(?:^|\s)make ((?:[a-z-]+ ?)+)", match["text"]):
                 shown.update(words.split())
-    assert shown - goals == set()
+    refuse(sorted(shown - goals))

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from pgq.embedded import Server, _system_folders
-from support import load_pgq
+from support import load_pgq, refuse
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_bodies(checked_database: psycopg.Connection[Any]) -> None:
         and p.prorettype <> 'trigger'::regtype
         """
     ).fetchall()
-    assert findings == []
+    refuse(findings)
 
 
 def test_the_check_finds_a_fault(checked_database: psycopg.Connection[Any]) -> None:
