@@ -45,6 +45,20 @@ def _has_extension(connection: psycopg.Connection[Any]) -> bool:
     return bool(row and row[0])
 
 
+def _is_meant(message: str, detail: str | None) -> bool:
+    """What plpgsql_check warns of and the house allows."""
+    return (
+        # after an endless loop
+        message == "control reached end of function without RETURN"
+        # a state is filled step by step, with nulls for what is not known yet
+        or message == "too few attributes for composite variable"
+        or (
+            message == "target type is different type than source type"
+            and (detail or "").startswith('cast "text" value')
+        )
+    )
+
+
 def test_bodies(checked_database: psycopg.Connection[Any]) -> None:
     findings = checked_database.execute(
         """
@@ -59,7 +73,7 @@ def test_bodies(checked_database: psycopg.Connection[Any]) -> None:
         and p.prorettype <> 'trigger'::regtype
         """
     ).fetchall()
-    refuse(findings)
+    refuse(finding for finding in findings if not _is_meant(finding[3], finding[4]))
 
 
 def test_the_check_finds_a_fault(checked_database: psycopg.Connection[Any]) -> None:

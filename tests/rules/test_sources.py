@@ -22,14 +22,20 @@ _CREATE = re.compile(
     re.MULTILINE,
 )
 
-# What a feature may use. What joins them reads all: operations, and the files that give
-# privileges and configure dumps.
+# What a feature may use. What joins them reads all: operations, the files that give privileges and
+# configure dumps, and the one that makes a leaf of each partitioned table.
 MAY_NOT_USE = {
     "shared": ("log", "queue", "subscription", "operations"),
     "queue": ("log", "subscription", "operations"),
     "log": ("queue", "operations"),
 }
-JOINS_ALL = ("guard.sql", "privileges.sql", "dump_configuration.sql", "leaves.sql")
+JOINS_ALL = (
+    "guard.sql",
+    "privileges.sql",
+    "dump_configuration.sql",
+    "leaves.sql",
+    "_create_leaf.sql",
+)
 
 
 def _code(path: Path) -> str:
