@@ -1,0 +1,261 @@
+"""The functions as an HTTP API: what a client of PostgREST sends and sees."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+
+from support import Postgrest
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status and decoded body of a response."""
+
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True)
+class Http:
+    """A client without any library, as curl is."""
+
+    url: str
+
+    def post(self, function: str, /, **arguments: Any) -> Answer:
+        request = urllib.request.Request(
+            f"{self.url}/rpc/{function}",
+            data=json.dumps(arguments).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        return self._send(request)
+
+    def get(self, path: str, /, **arguments: Any) -> Answer:
+        query = urllib.parse.urlencode(arguments)
+        return self._send(urllib.request.Request(f"{self.url}/{path}?{query}"))
+
+    def _send(self, request: urllib.request.Request) -> Answer:
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                status, body = response.status, response.read()
+        except urllib.error.HTTPError as error:
+            status, body = error.code, error.read()
+        return Answer(status, json.loads(body) if body else None)
+
+
+@pytest.fixture
+def http(postgrest: Postgrest) -> Http:
+    return Http(postgrest.url)
+
+
+def test_a_topic_from_publish_to_acknowledgement(http: Http) -> None:
+    created = http.post("create_topic", topic="readings", partitions=1)
+    assert created.status == 200
+    assert created.body["topic"] == "readings"
+    assert created.body["retention"] == "7 days"
+    again = http.post("create_topic", topic="readings", partitions=1)
+    assert again.body == created.body
+
+    assert http.post("publish", topic="readings", payload={"celsius": 21.5}, key="a").body == {
+        "partition": 0,
+        "log_offset": 1,
+    }
+    batch = http.post(
+        "publish_batch", topic="readings", payloads=[{"celsius": 22}, [1, 2], "text", 4.5]
+    )
+    assert batch.body == [{"partition": 0, "first_offset": 2, "last_offset": 5}]
+    body = http.post("publish", topic="readings", body="\\x00ff", headers={"unit": "K"})
+    assert body.body["log_offset"] == 6
+
+    assert http.post("create_group", topic="readings", consumer_group="meters").status == 200
+    # looking moves nothing, so it may be a GET
+    for _ in range(2):
+        seen = http.get("rpc/fetch", topic="readings", consumer_group="meters", max_messages=2)
+        assert [row["log_offset"] for row in seen.body] == [1, 2]
+        assert seen.body[0]["payload"] == {"celsius": 21.5}
+        assert seen.body[0]["key"] == "a"
+
+    polled = http.post("poll", topic="readings", consumer_group="meters", max_messages=10)
+    assert [row["payload"] for row in polled.body] == [
+        {"celsius": 21.5},
+        {"celsius": 22},
+        [1, 2],
+        "text",
+        4.5,
+        None,
+    ]
+    assert polled.body[5]["body"] == "\\x00ff"
+    assert polled.body[5]["headers"] == {"unit": "K"}
+    committed = http.post(
+        "commit_offset",
+        topic="readings",
+        consumer_group="meters",
+        partition=0,
+        last_offset=5,
+        lease_token=polled.body[0]["lease_token"],
+    )
+    assert committed == Answer(200, 5)
+
+    lag = http.get("group_lag", consumer_group="eq.meters", select="position,tip,lag")
+    assert lag.body == [{"position": 5, "tip": 6, "lag": 1}]
+
+    http.post("seek", topic="readings", consumer_group="meters", start="earliest")
+    consumed = http.post("consume", topic="readings", consumer_group="meters", max_messages=2)
+    assert [row["log_offset"] for row in consumed.body] == [1, 2]
+
+
+def test_a_job_from_enqueue_to_acknowledgement(http: Http) -> None:
+    created = http.post("create_queue", queue="work", max_attempts=2, backoff="0")
+    assert created.status == 200
+    assert created.body["lease"] == "00:00:30"
+
+    job_id = http.post("enqueue", queue="work", payload={"do": "this"}, label="blue").body
+    assert isinstance(job_id, int)
+    (job,) = http.post("claim_job", queue="work").body
+    assert (job["job_id"], job["payload"], job["attempt"]) == (job_id, {"do": "this"}, 1)
+    assert http.post("claim_job", queue="work").body == []
+    token = {"job_id": job_id, "lease_token": job["lease_token"]}
+    assert http.post("extend_lease", **token, lease="5 minutes") == Answer(200, True)
+    assert http.post("nack", **token, delay="0", error="not today") == Answer(200, True)
+    (job,) = http.post("claim_job", queue="work").body
+    assert job["attempt"] == 2
+    # the first token is stale now
+    assert http.post("ack", **token) == Answer(200, False)
+    token["lease_token"] = job["lease_token"]
+    assert http.post("ack", **token) == Answer(200, True)
+    assert http.post("ack", **token) == Answer(200, False)
+
+    batch = http.post("enqueue_batch", queue="work", payloads=[1, 2, 3]).body
+    ids = [row["job_id"] for row in batch]
+    jobs = http.post("claim_job", queue="work", max_jobs=10).body
+    assert [job["job_id"] for job in jobs] == ids
+    done = http.post("ack_batch", job_ids=ids, lease_token=jobs[0]["lease_token"]).body
+    assert sorted(row["job_id"] for row in done) == ids
+
+    stats = http.get("queue_stats", queue="eq.work", select="ready,leased,dead")
+    assert stats.body == [{"ready": 0, "leased": 0, "dead": 0}]
+    archived = http.get("archived_jobs", queue="eq.work", select="job_id,outcome")
+    assert len(archived.body) == 4
+
+
+def test_void_functions_answer_without_content(http: Http) -> None:
+    http.post("create_topic", topic="readings")
+    http.post("create_queue", queue="work")
+    assert http.post("pause_queue", queue="work") == Answer(204, None)
+    assert http.post("resume_queue", queue="work") == Answer(204, None)
+    assert http.post("drop_queue", queue="work") == Answer(204, None)
+    assert http.post("drop_topic", topic="readings") == Answer(204, None)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "status", "code"),
+    [
+        ("publish", {"topic": "nowhere", "payload": 1}, 400, "MQ001"),
+        ("enqueue", {"queue": "nowhere", "payload": 1}, 400, "MQ002"),
+        ("consume", {"topic": "readings", "consumer_group": "nobody"}, 400, "MQ003"),
+        (
+            "commit_offset",
+            {"topic": "readings", "consumer_group": "meters", "partition": 0, "last_offset": 9},
+            400,
+            "MQ004",
+        ),
+        ("create_queue", {"queue": "work"}, 400, "MQ005"),
+        (
+            "commit_offset",
+            {
+                "topic": "readings",
+                "consumer_group": "meters",
+                "partition": 0,
+                "last_offset": 1,
+                "lease_token": "00000000-0000-0000-0000-000000000000",
+            },
+            400,
+            "MQ006",
+        ),
+        ("publish", {"topic": "readings", "payload": 1, "partition": 99}, 400, "MQ007"),
+        ("publish", {"topic": "readings"}, 400, "22004"),
+        ("publish", {"topic": None, "payload": 1}, 400, "22004"),
+        ("create_topic", {"topic": "no spaces"}, 400, "22023"),
+        ("claim_job", {"queue": "work", "max_jobs": 0}, 400, "22023"),
+        ("claim_job", {"queue": "work", "max_jobs": "many"}, 400, "22P02"),
+        ("publish", {"topic": "readings", "payloads": [1]}, 404, "PGRST202"),
+    ],
+)
+def test_errors(
+    http: Http,
+    connection: psycopg.Connection[Any],
+    function: str,
+    arguments: dict[str, Any],
+    status: int,
+    code: str,
+) -> None:
+    connection.execute("select pgq.create_topic(topic => 'readings', partitions => 1)")
+    connection.execute("select pgq.publish(topic => 'readings', payload => '1')")
+    connection.execute("select pgq.create_group(topic => 'readings', consumer_group => 'meters')")
+    connection.execute("select pgq.create_queue(queue => 'work')")
+    answer = http.post(function, **arguments)
+    assert (answer.status, answer.body["code"]) == (status, code)
+    assert answer.body["message"]
+    if code == "MQ001":
+        assert answer.body["message"] == 'unknown topic "nowhere"'
+        assert "list_topics" in answer.body["hint"]
+
+
+def test_what_writes_is_refused_by_get(http: Http) -> None:
+    http.post("create_topic", topic="readings")
+    answer = http.get("rpc/publish", topic="readings", payload=1)
+    assert answer.status == 405
+    assert http.get("rpc/list_topics", select="topic").body == [{"topic": "readings"}]
+    assert http.get("rpc/version").status == 200
+
+
+def test_tables_are_behind_the_functions(
+    http: Http, connection: psycopg.Connection[Any], dsn: str
+) -> None:
+    """An ordinary role that was granted nothing can do nothing."""
+    connection.execute("drop role if exists web_visitor")
+    connection.execute("create role web_visitor")
+    try:
+        with Postgrest(dsn, role="web_visitor") as postgrest:
+            visitor = Http(postgrest.url)
+            for answer in (
+                visitor.post("create_topic", topic="readings"),
+                visitor.get("message"),
+                visitor.get("topic"),
+            ):
+                assert answer.status in (401, 403, 404)
+                assert answer.body["code"] in ("42501", "PGRST202", "42P01")
+    finally:
+        connection.execute("drop owned by web_visitor")
+        connection.execute("drop role web_visitor")
+
+
+def test_openapi_shows_the_comments(http: Http, connection: psycopg.Connection[Any]) -> None:
+    row = connection.execute(
+        "select obj_description('pgq.publish'::regproc, 'pg_proc'),"
+        " obj_description('pgq'::regnamespace, 'pg_namespace')"
+    ).fetchone()
+    assert row is not None
+    summary, _, description = row[0].partition("\n")
+    page = http.get("").body
+    publish = page["paths"]["/rpc/publish"]["post"]
+    assert publish["summary"] == summary
+    assert publish["description"].split() == description.split()
+    assert page["info"]["title"] == row[1].partition("\n")[0]
+    schema = publish["parameters"][0]["schema"]
+    assert set(schema["properties"]) == {
+        "topic",
+        "payload",
+        "key",
+        "headers",
+        "partition",
+        "body",
+    }
+    assert schema["required"] == ["topic"]
