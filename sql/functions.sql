@@ -1,0 +1,113 @@
+-- Contents and build order: one file per function, named like it.
+
+-- Shared: the clock, the checks, the message store and its segments
+\ir shared/_clock.sql
+\ir shared/version.sql
+\ir shared/_check_name.sql
+\ir shared/_check_count.sql
+\ir shared/_check_interval.sql
+\ir shared/_check_content.sql
+\ir shared/_check_batch.sql
+\ir shared/_check_lease_token.sql
+\ir shared/_check_no_limit.sql
+\ir shared/_create_leaf.sql
+\ir shared/_open_segment.sql
+\ir shared/_open_segment_of.sql
+\ir shared/_storage_class.sql
+\ir shared/_messages.sql
+\ir shared/_forget_messages.sql
+
+-- The log: what is wrong with an argument
+\ir log/_fail_unknown_topic.sql
+\ir log/_fail_unknown_partition.sql
+\ir log/_check_group.sql
+\ir log/_fail_out_of_range.sql
+\ir log/_fail_lease_lost.sql
+\ir log/_check_topic_settings.sql
+
+-- The log: where things stand
+\ir log/_first_available.sql
+\ir log/_tip.sql
+\ir log/_segments.sql
+\ir log/_offset_at.sql
+\ir log/_topic_info.sql
+
+-- The log: topics and groups
+\ir log/_add_partitions.sql
+\ir log/create_topic.sql
+\ir log/alter_topic.sql
+\ir log/drop_topic.sql
+\ir log/list_topics.sql
+\ir log/create_group.sql
+\ir log/drop_group.sql
+\ir log/list_groups.sql
+
+-- The log: publishing
+\ir log/_enter_segment.sql
+\ir log/_lock_partition.sql
+\ir log/_publish_spread.sql
+\ir log/publish_batch.sql
+\ir log/publish.sql
+
+-- The log: consuming
+\ir log/_lock_group.sql
+\ir log/_append_position.sql
+\ir log/_claim.sql
+\ir log/claim_offsets.sql
+\ir log/fetch_range.sql
+\ir log/consume.sql
+\ir log/fetch.sql
+\ir log/poll.sql
+\ir log/extend_poll.sql
+\ir log/release.sql
+\ir log/commit_offset.sql
+\ir log/seek.sql
+
+-- The queue: what is wrong with an argument
+\ir queue/_fail_unknown_queue.sql
+\ir queue/_check_lease.sql
+\ir queue/_check_leases.sql
+\ir queue/_check_outcome.sql
+\ir queue/_check_queue_settings.sql
+
+-- The queue: queues
+\ir queue/_queue_info.sql
+\ir queue/create_queue.sql
+\ir queue/alter_queue.sql
+\ir queue/drop_queue.sql
+\ir queue/list_queues.sql
+\ir queue/pause_queue.sql
+\ir queue/resume_queue.sql
+\ir queue/purge_queue.sql
+
+-- The queue: jobs in
+\ir queue/_due_at.sql
+\ir queue/enqueue.sql
+\ir queue/enqueue_batch.sql
+
+-- The queue: jobs out
+\ir queue/_bury.sql
+\ir queue/_raise_floor.sql
+\ir queue/claim_job.sql
+\ir queue/_finish.sql
+\ir queue/ack.sql
+\ir queue/ack_batch.sql
+\ir queue/archive_job.sql
+\ir queue/archive_job_batch.sql
+\ir queue/_retry_delay.sql
+\ir queue/_nack.sql
+\ir queue/nack.sql
+\ir queue/nack_batch.sql
+\ir queue/_extend_lease.sql
+\ir queue/extend_lease.sql
+\ir queue/extend_lease_batch.sql
+\ir queue/redrive.sql
+
+-- Operations
+\ir operations/_clean_jobs.sql
+\ir operations/_clean_positions.sql
+\ir operations/_close_segments.sql
+\ir operations/_seal_segments.sql
+\ir operations/_move_payloads.sql
+\ir operations/_truncate_segments.sql
+\ir operations/cleanup.sql

@@ -1,0 +1,17 @@
+-- The order in which the database is built; each line is a file of this folder.
+-- python/tools/build.py joins them into migrations/pgq--X.Y.Z.sql.
+
+\ir shared/guard.sql
+\ir shared/schema.sql
+\ir shared/types.sql
+\ir log/types.sql
+\ir queue/types.sql
+\ir operations/types.sql
+\ir shared/tables.sql
+\ir log/tables.sql
+\ir queue/tables.sql
+\ir functions.sql
+\ir shared/leaves.sql
+\ir operations/views.sql
+\ir shared/dump_configuration.sql
+\ir shared/privileges.sql

@@ -1,0 +1,44 @@
+create function pgq._append_position(
+    state pgq._group_state,
+    next_offset bigint,
+    leased_until timestamptz,
+    lease_token uuid
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    insert into pgq.group_position (
+        group_id,
+        partition,
+        seq,
+        first_offset,
+        next_offset,
+        recorded_at,
+        leased_until,
+        lease_token,
+        lease_last_offset
+    )
+    values (
+        (_append_position.state).group_id,
+        (_append_position.state).partition,
+        (_append_position.state).seq + 1,
+        (_append_position.state).next_offset,
+        _append_position.next_offset,
+        pgq._clock(),
+        _append_position.leased_until,
+        _append_position.lease_token,
+        case
+            when _append_position.lease_token is not null then (_append_position.state).lease_last_offset
+        end
+    )
+    on conflict do nothing;
+end
+$$;
+
+comment on function pgq._append_position(pgq._group_state, bigint, timestamptz, uuid) is
+'Notes a new position or lease of a group in a partition whose row the caller has locked.
+Under REPEATABLE READ another member''s newer row makes it raise 40001.';

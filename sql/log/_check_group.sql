@@ -1,0 +1,45 @@
+create function pgq._check_group(topic text, consumer_group text, partition integer)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+begin
+    select t.*
+    into target
+    from pgq.topic as t
+    where t.topic = _check_group.topic;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_check_group.topic);
+    end if;
+
+    if _check_group.consumer_group is null then
+        raise exception 'argument "consumer_group" must not be null'
+            using errcode = '22004';
+    end if;
+    if not exists (
+        select from pgq.consumer_group as g
+        where g.topic_id = target.topic_id
+            and g.consumer_group = _check_group.consumer_group
+    ) then
+        raise exception 'unknown consumer group "%" of topic "%"',
+            _check_group.consumer_group, _check_group.topic
+            using errcode = 'MQ003',
+                hint = 'Create it with pgq.create_group.';
+    end if;
+
+    if _check_group.partition not between 0 and target.partitions - 1 then
+        perform pgq._fail_unknown_partition(
+            _check_group.topic, _check_group.partition, target.partitions
+        );
+    end if;
+end
+$$;
+
+comment on function pgq._check_group(text, text, integer) is
+'Raises what is wrong with the names of a topic (MQ001), a group (MQ003) or a partition (MQ007), if
+anything.';

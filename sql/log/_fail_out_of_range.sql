@@ -1,0 +1,32 @@
+create function pgq._fail_out_of_range(
+    topic text,
+    partition integer,
+    log_offset bigint,
+    first_available bigint,
+    last_available bigint
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'offset % of topic "%", partition % is out of range',
+        _fail_out_of_range.log_offset, _fail_out_of_range.topic, _fail_out_of_range.partition
+        using errcode = 'MQ004',
+            detail = format(
+                'First available offset: %s; last available offset: %s.',
+                _fail_out_of_range.first_available, _fail_out_of_range.last_available
+            ),
+            hint = case
+                when _fail_out_of_range.log_offset < _fail_out_of_range.first_available then
+                    'Retention has removed it. Go on with pgq.seek, or let the group skip what is gone.'
+                else
+                    'It is not published yet, or not visible here: not committed, or not replicated.'
+            end;
+end
+$$;
+
+comment on function pgq._fail_out_of_range(text, integer, bigint, bigint, bigint) is
+'Raises MQ004 with the offsets that there are.';

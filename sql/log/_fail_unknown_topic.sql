@@ -1,0 +1,20 @@
+create function pgq._fail_unknown_topic(topic text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _fail_unknown_topic.topic is null then
+        raise exception 'argument "topic" must not be null'
+            using errcode = '22004';
+    end if;
+    raise exception 'unknown topic "%"', _fail_unknown_topic.topic
+        using errcode = 'MQ001',
+            hint = 'Create it with pgq.create_topic, or see pgq.list_topics for those that exist.';
+end
+$$;
+
+comment on function pgq._fail_unknown_topic(text) is
+'Raises MQ001, or 22004 when no name was given.';

@@ -1,0 +1,140 @@
+create function pgq._lock_group(
+    topic text,
+    consumer_group text,
+    partition integer,
+    available_only boolean
+)
+returns pgq._group_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+    moment timestamptz := pgq._clock();
+begin
+    loop
+        if _lock_group.partition is not null then
+            select
+                g.group_id,
+                l.partition,
+                p.partition_id,
+                g.out_of_range
+            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            from pgq.topic as t
+            inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            inner join pgq.group_partition as l
+                on l.group_id = g.group_id
+                and l.partition = p.partition
+            where t.topic = _lock_group.topic
+                and g.consumer_group = _lock_group.consumer_group
+                and p.partition = _lock_group.partition
+            for no key update of l;
+        else
+            -- Of the partitions that have something to read and that no member holds, the one that
+            -- was read longest ago: so every partition has its turn.
+            select
+                g.group_id,
+                l.partition,
+                p.partition_id,
+                g.out_of_range
+            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            from pgq.topic as t
+            inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            inner join pgq.group_partition as l
+                on l.group_id = g.group_id
+                and l.partition = p.partition
+            cross join lateral (
+                select j.next_offset, j.recorded_at, j.leased_until
+                from pgq.group_position as j
+                where j.group_id = g.group_id
+                    and j.partition = p.partition
+                order by j.seq desc
+                limit 1
+            ) as q
+            where t.topic = _lock_group.topic
+                and g.consumer_group = _lock_group.consumer_group
+                and (q.leased_until is null or q.leased_until <= moment)
+                and (
+                    q.next_offset < p.segment_first_offset
+                    or exists (
+                        select from pgq.message as m
+                        where m.segment = p.segment
+                            and m.partition_id = p.partition_id
+                            and m.log_offset >= q.next_offset
+                    )
+                )
+            order by q.recorded_at
+            limit 1
+            for no key update of l skip locked;
+        end if;
+
+        if state.group_id is null then
+            perform pgq._check_group(
+                _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
+            );
+            return null;
+        end if;
+
+        -- A new statement: its snapshot is younger than the lock.
+        select
+            p.segment,
+            p.segment_first_offset,
+            coalesce(
+                (
+                    select m.log_offset
+                    from pgq.message as m
+                    where m.segment = p.segment
+                        and m.partition_id = p.partition_id
+                    order by m.log_offset desc
+                    limit 1
+                ),
+                p.segment_first_offset - 1
+            ),
+            j.seq,
+            j.next_offset,
+            j.leased_until,
+            j.lease_token,
+            j.lease_last_offset
+        into
+            state.segment,
+            state.segment_first_offset,
+            state.tip,
+            state.seq,
+            state.next_offset,
+            state.leased_until,
+            state.lease_token,
+            state.lease_last_offset
+        from pgq.partition as p
+        cross join lateral (
+            select k.*
+            from pgq.group_position as k
+            where k.group_id = state.group_id
+                and k.partition = state.partition
+            order by k.seq desc
+            limit 1
+        ) as j
+        where p.partition_id = state.partition_id;
+
+        if not _lock_group.available_only
+            or (state.tip >= state.next_offset
+                and (state.leased_until is null or state.leased_until <= pgq._clock()))
+        then
+            return state;
+        end if;
+
+        -- Nothing to read here. When any partition will do, another member was faster: look again.
+        if _lock_group.partition is not null then
+            return null;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._lock_group(text, text, integer, boolean) is
+'Locks the position of a group in the named partition, or in one that has messages for it, and says
+where it stands; with available_only it returns null when there is nothing to read, or another
+member holds it. Raises MQ001, MQ003, MQ007.';

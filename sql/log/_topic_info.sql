@@ -1,0 +1,21 @@
+create function pgq._topic_info(topic text)
+returns pgq.topic_info
+language sql
+stable
+parallel safe
+as $$
+select
+    t.topic,
+    t.partitions,
+    c.retention,
+    c.max_bytes,
+    t.notify,
+    t.created_at,
+    t.updated_at
+from pgq.topic as t
+inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+where t.topic = _topic_info.topic
+$$;
+
+comment on function pgq._topic_info(text) is
+'A topic and its settings; null when there is none of that name.';

@@ -1,0 +1,80 @@
+create function pgq.alter_topic(
+    topic text,
+    partitions integer default null,
+    retention interval default null,
+    max_bytes bigint default null,
+    notify boolean default null,
+    no_limit text[] default null
+)
+returns pgq.topic_info
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+    settings pgq.topic_info;
+    class_id bigint;
+begin
+    select t.*
+    into target
+    from pgq.topic as t
+    where t.topic = alter_topic.topic
+    for no key update;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(alter_topic.topic);
+    end if;
+    perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
+
+    settings := pgq._topic_info(alter_topic.topic);
+    settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
+    settings.retention := coalesce(alter_topic.retention, settings.retention);
+    settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
+    settings.notify := coalesce(alter_topic.notify, settings.notify);
+    if 'retention' = any(alter_topic.no_limit) then
+        settings.retention := null;
+    end if;
+    if 'max_bytes' = any(alter_topic.no_limit) then
+        settings.max_bytes := null;
+    end if;
+    perform pgq._check_topic_settings(
+        settings.partitions, settings.retention, settings.max_bytes
+    );
+    if settings.partitions < target.partitions then
+        raise exception 'the partitions of a topic cannot become fewer'
+            using errcode = '22023',
+                detail = format('Topic "%s" has %s.', target.topic, target.partitions);
+    end if;
+
+    class_id := pgq._storage_class(
+        settings.retention,
+        settings.max_bytes,
+        case when settings.max_bytes is not null then target.topic_id end
+    );
+    update pgq.topic as t
+    set
+        partitions = settings.partitions,
+        storage_class_id = class_id,
+        segment = pgq._open_segment_of(class_id),
+        notify = settings.notify,
+        updated_at = pgq._clock()
+    where t.topic_id = target.topic_id;
+
+    perform pgq._add_partitions(
+        target.topic_id, target.partitions, settings.partitions - 1
+    );
+
+    return pgq._topic_info(alter_topic.topic);
+end
+$$;
+
+comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
+'Changes settings of a topic and returns it; what is null stays as it is.
+partitions can only grow; then most keys move to another partition, so the order within a key
+holds only for messages from before and for messages from after. A new retention or max_bytes is
+for messages published from now on. no_limit lifts settings: retention, max_bytes.
+Errors: MQ001 unknown topic, 22004 and 22023 bad settings.';

@@ -1,0 +1,45 @@
+create function pgq.claim_offsets(
+    topic text,
+    consumer_group text,
+    max_messages integer default 100,
+    partition integer default null
+)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    claimed pgq._claim_state;
+begin
+    claimed := pgq._claim(
+        claim_offsets.topic,
+        claim_offsets.consumer_group,
+        claim_offsets.max_messages,
+        claim_offsets.partition,
+        null
+    );
+    if claimed.partition is null then
+        return;
+    end if;
+
+    return query
+    select claimed.partition, claimed.first_offset, claimed.last_offset;
+end
+$$;
+
+comment on function pgq.claim_offsets(text, text, integer, integer) is
+'Takes the next messages for a consumer group and moves its position past them, in this
+transaction. Returns one row with the partition and its first and last offset, to be read with
+fetch_range; no row when there is nothing to read. If the transaction is rolled back, or the
+client dies, the messages are given out again. Without a partition it takes one that has messages
+and that no other member holds, so members come and go freely; other members skip that partition
+until this transaction ends. max_messages: 1 to 1000000.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
+removed the next message, 22004 and 22023 bad max_messages, 40001 under REPEATABLE READ when
+another member was first.';

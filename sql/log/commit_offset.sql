@@ -1,0 +1,77 @@
+create function pgq.commit_offset(
+    topic text,
+    consumer_group text,
+    partition integer,
+    last_offset bigint,
+    lease_token uuid default null
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+begin
+    perform pgq._check_count(
+        'last_offset', commit_offset.last_offset, 0, 9223372036854775806
+    );
+    if commit_offset.partition is null then
+        perform pgq._fail_unknown_partition(commit_offset.topic, null, null);
+    end if;
+
+    state := pgq._lock_group(
+        commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
+    );
+
+    if commit_offset.last_offset > state.tip then
+        perform pgq._fail_out_of_range(
+            commit_offset.topic,
+            state.partition,
+            commit_offset.last_offset,
+            pgq._first_available(state.partition_id),
+            state.tip
+        );
+    end if;
+
+    if commit_offset.last_offset < state.next_offset then
+        return state.next_offset - 1;
+    end if;
+
+    -- A lease that has run out still counts as long as nobody else has taken the partition.
+    if commit_offset.lease_token is distinct from state.lease_token
+        and (commit_offset.lease_token is not null or state.leased_until > pgq._clock())
+    then
+        perform pgq._fail_lease_lost(
+            commit_offset.topic, commit_offset.consumer_group, state.partition
+        );
+    end if;
+
+    if commit_offset.lease_token is not null and commit_offset.last_offset < state.lease_last_offset
+    then
+        perform pgq._append_position(
+            state, commit_offset.last_offset + 1, state.leased_until, state.lease_token
+        );
+    else
+        perform pgq._append_position(state, commit_offset.last_offset + 1, null, null);
+    end if;
+
+    return commit_offset.last_offset;
+end
+$$;
+
+comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
+'Moves the position of a consumer group in a partition behind last_offset and returns the position.
+The position is the offset of the last message that the group has done with, 0 before the first. A
+lower last_offset changes nothing, so a repeated call is harmless; to go back use seek. With the
+lease token of poll, the lease ends when the last message that poll gave is committed; a lower
+offset keeps the lease.
+Errors: MQ004 last_offset is above the newest message, MQ006 the partition is leased to another
+member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
+MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
+member was first.';

@@ -1,0 +1,47 @@
+create function pgq.consume(
+    topic text,
+    consumer_group text,
+    max_messages integer default 100,
+    partition integer default null
+)
+returns setof pgq.message_record
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    claimed pgq._claim_state;
+    segment integer;
+begin
+    claimed := pgq._claim(
+        consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
+    );
+    if claimed.partition is null then
+        return;
+    end if;
+
+    foreach segment in array claimed.segments loop
+        return query
+        select m.*
+        from pgq._messages(
+            segment,
+            claimed.partition_id,
+            claimed.partition,
+            claimed.first_offset,
+            claimed.last_offset
+        ) as m;
+    end loop;
+end
+$$;
+
+comment on function pgq.consume(text, text, integer, integer) is
+'Takes the next messages for a consumer group and returns them: claim_offsets and fetch_range in
+one. The position moves in this transaction: what the caller writes in it happens exactly once for
+each message, and after a rollback the messages are given out again. No row: nothing to read. All
+rows are of one partition, in order. max_messages: 1 to 1000000.
+Errors: those of claim_offsets.';

@@ -1,0 +1,30 @@
+create function pgq.drop_group(topic text, consumer_group text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+
+    delete from pgq.consumer_group as g
+    using pgq.topic as t
+    where t.topic = drop_group.topic
+        and g.topic_id = t.topic_id
+        and g.consumer_group = drop_group.consumer_group
+    returning g.group_id
+    into target_id;
+
+    delete from pgq.group_position as j
+    where j.group_id = target_id;
+end
+$$;
+
+comment on function pgq.drop_group(text, text) is
+'Removes a consumer group with its positions.
+Errors: MQ001 unknown topic, MQ003 unknown group.';

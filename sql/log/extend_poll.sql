@@ -1,0 +1,47 @@
+create function pgq.extend_poll(
+    topic text,
+    consumer_group text,
+    partition integer,
+    lease_token uuid,
+    lease interval default '30 seconds'
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+begin
+    perform pgq._check_interval('lease', extend_poll.lease, false);
+    perform pgq._check_lease_token(extend_poll.lease_token);
+    if extend_poll.partition is null then
+        perform pgq._fail_unknown_partition(extend_poll.topic, null, null);
+    end if;
+
+    state := pgq._lock_group(
+        extend_poll.topic, extend_poll.consumer_group, extend_poll.partition, false
+    );
+    if extend_poll.lease_token is distinct from state.lease_token
+        or state.leased_until <= pgq._clock()
+    then
+        return false;
+    end if;
+
+    perform pgq._append_position(
+        state, state.next_offset, pgq._clock() + extend_poll.lease, state.lease_token
+    );
+    return true;
+end
+$$;
+
+comment on function pgq.extend_poll(text, text, integer, uuid, interval) is
+'Keeps a partition that poll leased for the given time from now, and says whether it did.
+False: the lease has ended or was never the caller''s; stop working on its messages.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 and 22023 bad
+arguments.';

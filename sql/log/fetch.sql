@@ -1,0 +1,86 @@
+create function pgq.fetch(
+    topic text,
+    consumer_group text,
+    max_messages integer default 100,
+    partition integer default null
+)
+returns setof pgq.message_record
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    room bigint;
+    segment integer;
+    last_offset bigint;
+    first_available bigint;
+begin
+    perform pgq._check_count('max_messages', "fetch".max_messages, 1, 1000000);
+    perform pgq._check_group("fetch".topic, "fetch".consumer_group, "fetch".partition);
+    room := "fetch".max_messages;
+
+    for place in
+        select
+            p.*,
+            g.out_of_range,
+            q.next_offset,
+            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as tip
+        from pgq.topic as t
+        inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        cross join lateral (
+            select j.next_offset
+            from pgq.group_position as j
+            where j.group_id = g.group_id
+                and j.partition = p.partition
+            order by j.seq desc
+            limit 1
+        ) as q
+        where t.topic = "fetch".topic
+            and g.consumer_group = "fetch".consumer_group
+            and p.partition = coalesce("fetch".partition, p.partition)
+        order by p.partition
+    loop
+        if place.next_offset < place.segment_first_offset then
+            first_available := pgq._first_available(place.partition_id);
+            if place.next_offset < first_available then
+                if place.out_of_range = 'error' then
+                    perform pgq._fail_out_of_range(
+                        "fetch".topic, place.partition, place.next_offset, first_available, place.tip
+                    );
+                end if;
+                place.next_offset := first_available;
+            end if;
+        end if;
+
+        last_offset := least(place.tip, place.next_offset + room - 1);
+        continue when last_offset < place.next_offset;
+
+        foreach segment in array pgq._segments(place.partition_id, place.next_offset, last_offset) loop
+            return query
+            select m.*
+            from pgq._messages(
+                segment, place.partition_id, place.partition, place.next_offset, last_offset
+            ) as m;
+        end loop;
+
+        room := room - (last_offset - place.next_offset + 1);
+        exit when room = 0;
+    end loop;
+end
+$$;
+
+comment on function pgq.fetch(text, text, integer, integer) is
+'Returns the next messages of a consumer group without moving its position.
+Twice in a row it returns the same messages; commit_offset moves the position. Without a
+partition, those of all partitions one after the other, up to max_messages (1 to 1000000). Use it
+where the caller sees to it that each partition has one reader; poll does that by leases. Reads
+only, so it works on a standby.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
+removed the next message, 22004 and 22023 bad max_messages.';

@@ -1,0 +1,28 @@
+create function pgq.list_groups(topic text default null)
+returns setof pgq.group_info
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if list_groups.topic is not null
+        and not exists (select from pgq.topic as t where t.topic = list_groups.topic)
+    then
+        perform pgq._fail_unknown_topic(list_groups.topic);
+    end if;
+
+    return query
+    select t.topic, g.consumer_group, g.out_of_range, g.created_at
+    from pgq.topic as t
+    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    where t.topic = coalesce(list_groups.topic, t.topic)
+    order by t.topic, g.consumer_group;
+end
+$$;
+
+comment on function pgq.list_groups(text) is
+'The consumer groups of a topic, or of all topics, by name.
+Errors: MQ001 unknown topic.';

@@ -1,0 +1,16 @@
+create function pgq.list_topics()
+returns setof pgq.topic_info
+language sql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+select i.*
+from pgq.topic as t
+cross join lateral pgq._topic_info(t.topic) as i
+order by t.topic
+$$;
+
+comment on function pgq.list_topics() is
+'All topics and their settings, by name.';

@@ -1,0 +1,129 @@
+create function pgq.publish_batch(
+    topic text,
+    payloads jsonb[] default null,
+    bodies bytea[] default null,
+    keys text[] default null,
+    headers jsonb[] default null,
+    partition integer default null
+)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    size integer;
+    state pgq._partition_state;
+    published pgq.offset_range;
+    tip_offset bigint;
+    tip_published_at timestamptz;
+begin
+    size := pgq._check_batch(
+        publish_batch.payloads, publish_batch.bodies, publish_batch.keys, publish_batch.headers, null
+    );
+
+    if size = 0 then
+        if not exists (select from pgq.topic as t where t.topic = publish_batch.topic) then
+            perform pgq._fail_unknown_topic(publish_batch.topic);
+        end if;
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') <> 'read committed' then
+        -- The snapshot may be older than the newest message. The index then refuses the offset.
+        begin
+            return query
+            select s.partition, s.first_offset, s.last_offset
+            from pgq._publish_spread(
+                publish_batch.topic,
+                publish_batch.payloads,
+                publish_batch.bodies,
+                publish_batch.keys,
+                publish_batch.headers,
+                publish_batch.partition
+            ) as s;
+        exception
+            when unique_violation then
+                raise exception 'another transaction has published to topic "%" since this one began',
+                    publish_batch.topic
+                    using errcode = '40001',
+                        hint = 'Try the transaction again, or use READ COMMITTED.';
+        end;
+        return;
+    end if;
+
+    if publish_batch.keys is not null and publish_batch.partition is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._publish_spread(
+            publish_batch.topic,
+            publish_batch.payloads,
+            publish_batch.bodies,
+            publish_batch.keys,
+            publish_batch.headers,
+            null
+        ) as s;
+        return;
+    end if;
+
+    state := pgq._lock_partition(publish_batch.topic, publish_batch.partition, null);
+
+    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    select m.log_offset, m.published_at
+    into tip_offset, tip_published_at
+    from pgq.message as m
+    where m.segment = state.segment
+        and m.partition_id = state.partition_id
+    order by m.log_offset desc
+    limit 1;
+
+    published.partition := state.partition;
+    published.first_offset := coalesce(tip_offset + 1, state.segment_first_offset);
+    published.last_offset := published.first_offset + size - 1;
+    tip_published_at := greatest(pgq._clock(), tip_published_at, state.segment_entered_at);
+
+    -- Functions in one select list run side by side; those of absent arrays give nulls.
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select
+        state.partition_id,
+        b.log_offset,
+        tip_published_at,
+        state.segment,
+        b.key,
+        b.header,
+        b.payload,
+        b.body
+    from (
+        select
+            generate_series(published.first_offset, published.last_offset) as log_offset,
+            unnest(publish_batch.keys) as key,
+            unnest(publish_batch.headers) as header,
+            unnest(publish_batch.payloads) as payload,
+            unnest(publish_batch.bodies) as body
+    ) as b;
+
+    if state.notify then
+        perform pg_notify('pgq_topic', publish_batch.topic);
+    end if;
+
+    return next published;
+end
+$$;
+
+comment on function pgq.publish_batch(text, jsonb[], bytea[], text[], jsonb[], integer) is
+'Appends messages to a topic, all or none, and returns the offsets written: one row per partition.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
+same length. With a partition named, all go there; else each goes to the partition of its key;
+without keys, all go to one partition that is free. In each partition they stand in the order of
+the array. The partitions are locked for other publishers until the transaction ends. An empty
+array writes nothing.
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 no content or a null in it, 22023 two
+contents or arrays of other lengths, 40001 under REPEATABLE READ or SERIALIZABLE when another
+publisher was first.';

@@ -1,0 +1,38 @@
+create function pgq.release(
+    topic text,
+    consumer_group text,
+    partition integer,
+    lease_token uuid
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+begin
+    perform pgq._check_lease_token(release.lease_token);
+    if release.partition is null then
+        perform pgq._fail_unknown_partition(release.topic, null, null);
+    end if;
+
+    state := pgq._lock_group(release.topic, release.consumer_group, release.partition, false);
+    if release.lease_token is distinct from state.lease_token then
+        return false;
+    end if;
+
+    perform pgq._append_position(state, state.next_offset, null, null);
+    return true;
+end
+$$;
+
+comment on function pgq.release(text, text, integer, uuid) is
+'Gives a partition that poll leased back at once, and says whether it did.
+What was not committed goes to the next member. False: the lease was not the caller''s any more.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 null argument.';

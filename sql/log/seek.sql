@@ -1,0 +1,79 @@
+create function pgq.seek(
+    topic text,
+    consumer_group text,
+    partition integer default null,
+    log_offset bigint default null,
+    published_at timestamptz default null,
+    start text default null
+)
+returns setof pgq.message_position
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    number integer;
+    state pgq._group_state;
+    moved pgq.message_position;
+    first_available bigint;
+begin
+    if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
+        raise exception 'seek needs exactly one of log_offset, published_at and start'
+            using errcode = '22023';
+    end if;
+    if seek.log_offset is not null and seek.partition is null then
+        raise exception 'seek to an offset needs a partition'
+            using errcode = '22023';
+    end if;
+    if seek.start not in ('earliest', 'latest') then
+        raise exception 'argument "start" must be earliest or latest'
+            using errcode = '22023';
+    end if;
+    perform pgq._check_group(seek.topic, seek.consumer_group, seek.partition);
+
+    -- In ascending order, as everywhere, so that two callers cannot block each other.
+    for number in
+        select p.partition
+        from pgq.topic as t
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        where t.topic = seek.topic
+            and p.partition = coalesce(seek.partition, p.partition)
+        order by p.partition
+    loop
+        state := pgq._lock_group(seek.topic, seek.consumer_group, number, false);
+        first_available := pgq._first_available(state.partition_id);
+        moved.partition := number;
+        moved.log_offset := case
+            when seek.log_offset is not null then seek.log_offset
+            when seek.start = 'earliest' then first_available
+            when seek.start = 'latest' then state.tip + 1
+            else pgq._offset_at(
+                state.partition_id, seek.published_at, first_available, state.tip
+            )
+        end;
+
+        if moved.log_offset not between first_available and state.tip + 1 then
+            perform pgq._fail_out_of_range(
+                seek.topic, number, seek.log_offset, first_available, state.tip
+            );
+        end if;
+
+        perform pgq._append_position(state, moved.log_offset, null, null);
+        return next moved;
+    end loop;
+end
+$$;
+
+comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
+'Moves the position of a consumer group back or ahead, and returns the offset it reads next, per
+partition. Give one of: log_offset (that message is read next; needs a partition), published_at
+(the first message published then or later is read next), start (earliest or latest). Without a
+partition: all of them. A lease of a member ends by it.
+Errors: MQ004 there is no such offset, MQ001 unknown topic, MQ003 unknown group, MQ007 unknown
+partition, 22023 not exactly one target, or a bad one, 40001 under REPEATABLE READ when another
+member was first.';

@@ -1,0 +1,104 @@
+create table pgq.topic (
+    topic_id bigint generated always as identity primary key,
+    topic text not null unique,
+    partitions integer not null,
+    storage_class_id bigint not null references pgq.storage_class (storage_class_id),
+    segment integer not null,
+    notify boolean not null,
+    created_at timestamptz not null,
+    updated_at timestamptz not null
+);
+
+comment on table pgq.topic is 'A log of messages in one or more partitions.';
+comment on column pgq.topic.topic is 'Its name.';
+comment on column pgq.topic.partitions is
+'The number of its partitions, which are numbered from 0.';
+comment on column pgq.topic.storage_class_id is 'How long its messages are kept.';
+comment on column pgq.topic.segment is 'The open segment of its class: where new messages go.';
+comment on column pgq.topic.notify is 'Whether a publish notifies the channel pgq_topic.';
+comment on column pgq.topic.created_at is 'When it was made.';
+comment on column pgq.topic.updated_at is 'When its settings last changed.';
+
+create table pgq.partition (
+    topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
+    partition integer not null,
+    partition_id bigint not null unique,
+    segment integer not null,
+    segment_first_offset bigint not null,
+    segment_entered_at timestamptz not null,
+    primary key (topic_id, partition)
+);
+
+comment on table pgq.partition is
+'One row per topic partition; a publisher locks it until commit, and does not change it.';
+comment on column pgq.partition.partition_id is 'Its id in the message store.';
+comment on column pgq.partition.segment is 'The segment that its next message goes to.';
+comment on column pgq.partition.segment_first_offset is
+'The first offset that this segment has or will have.';
+comment on column pgq.partition.segment_entered_at is
+'No message in this segment is published earlier.';
+
+create table pgq.segment_range (
+    partition_id bigint not null references pgq.partition (partition_id) on delete cascade,
+    first_offset bigint not null,
+    segment integer not null,
+    primary key (partition_id, first_offset)
+);
+
+comment on table pgq.segment_range is
+'Which segment holds which offsets of a partition: from first_offset up to the next row''s.';
+comment on column pgq.segment_range.first_offset is 'The first offset stored in the segment.';
+comment on column pgq.segment_range.segment is 'The segment that holds them.';
+
+create table pgq.consumer_group (
+    group_id bigint generated always as identity primary key,
+    topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
+    consumer_group text not null,
+    out_of_range text not null check (out_of_range in ('error', 'skip')),
+    created_at timestamptz not null,
+    unique (topic_id, consumer_group)
+);
+
+comment on table pgq.consumer_group is
+'Readers of one topic that share one position per partition.';
+comment on column pgq.consumer_group.consumer_group is 'Its name, unique within the topic.';
+comment on column pgq.consumer_group.out_of_range is
+'What happens when retention removed messages the group has not read: error, or skip them.';
+comment on column pgq.consumer_group.created_at is 'When it was made.';
+
+create table pgq.group_partition (
+    group_id bigint not null references pgq.consumer_group (group_id) on delete cascade,
+    partition integer not null,
+    primary key (group_id, partition)
+);
+
+comment on table pgq.group_partition is
+'One row per group and partition; a member locks it while it moves the position.';
+comment on column pgq.group_partition.partition is 'The number of the partition.';
+
+create table pgq.group_position (
+    group_id bigint not null,
+    partition integer not null,
+    seq bigint not null,
+    first_offset bigint not null,
+    next_offset bigint not null,
+    recorded_at timestamptz not null,
+    leased_until timestamptz,
+    lease_token uuid,
+    lease_last_offset bigint,
+    primary key (group_id, partition, seq)
+);
+
+comment on table pgq.group_position is
+'The positions of groups, as a journal: the row with the highest seq counts, cleanup trims old
+ones.';
+comment on column pgq.group_position.seq is
+'Rises by one with every change of the position or its lease.';
+comment on column pgq.group_position.first_offset is 'The position before this change.';
+comment on column pgq.group_position.next_offset is 'The offset that is read next.';
+comment on column pgq.group_position.recorded_at is 'When the change was made.';
+comment on column pgq.group_position.leased_until is
+'Until when a member has the partition; null: nobody.';
+comment on column pgq.group_position.lease_token is 'The token that poll gave to that member.';
+comment on column pgq.group_position.lease_last_offset is
+'The last offset that poll gave to that member.';

@@ -1,0 +1,119 @@
+create type pgq.topic_info as (
+    topic text,
+    partitions integer,
+    retention interval,
+    max_bytes bigint,
+    notify boolean,
+    created_at timestamptz,
+    updated_at timestamptz
+);
+
+comment on type pgq.topic_info is 'A topic and its settings.';
+comment on column pgq.topic_info.topic is 'Its name.';
+comment on column pgq.topic_info.partitions is 'The number of its partitions.';
+comment on column pgq.topic_info.retention is
+'How long a message is kept at least; null: for ever.';
+comment on column pgq.topic_info.max_bytes is 'How many bytes are kept at least; null: no limit.';
+comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
+comment on column pgq.topic_info.created_at is 'When it was made.';
+comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
+
+create type pgq.group_info as (
+    topic text,
+    consumer_group text,
+    out_of_range text,
+    created_at timestamptz
+);
+
+comment on type pgq.group_info is 'A consumer group and its settings.';
+comment on column pgq.group_info.topic is 'The topic that it reads.';
+comment on column pgq.group_info.consumer_group is 'Its name.';
+comment on column pgq.group_info.out_of_range is
+'What happens when retention removed messages it has not read: error or skip.';
+comment on column pgq.group_info.created_at is 'When it was made.';
+
+create type pgq.message_position as (
+    partition integer,
+    log_offset bigint
+);
+
+comment on type pgq.message_position is 'A place in a topic.';
+comment on column pgq.message_position.partition is 'The number of the partition, from 0.';
+comment on column pgq.message_position.log_offset is 'The offset in the partition, from 1.';
+
+create type pgq.offset_range as (
+    partition integer,
+    first_offset bigint,
+    last_offset bigint
+);
+
+comment on type pgq.offset_range is 'Consecutive messages of one partition.';
+comment on column pgq.offset_range.partition is 'The number of the partition, from 0.';
+comment on column pgq.offset_range.first_offset is 'The offset of the first one.';
+comment on column pgq.offset_range.last_offset is 'The offset of the last one.';
+
+create type pgq.leased_message as (
+    lease_token uuid,
+    partition integer,
+    log_offset bigint,
+    published_at timestamptz,
+    key text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
+comment on column pgq.leased_message.lease_token is
+'What commit_offset, extend_poll and release ask for.';
+comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
+comment on column pgq.leased_message.log_offset is 'Its offset in the partition, from 1.';
+comment on column pgq.leased_message.published_at is 'When it was published.';
+comment on column pgq.leased_message.key is 'Its key; null: none.';
+comment on column pgq.leased_message.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.leased_message.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.leased_message.body is
+'Its content as raw bytes; null when it has a payload.';
+
+-- What the functions of the log hand to each other about a partition whose lock they hold.
+create type pgq._partition_state as (
+    partition integer,
+    partition_id bigint,
+    segment integer,
+    segment_first_offset bigint,
+    segment_entered_at timestamptz,
+    topic_segment integer,
+    notify boolean
+);
+
+comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
+
+create type pgq._group_state as (
+    group_id bigint,
+    partition integer,
+    partition_id bigint,
+    segment integer,
+    segment_first_offset bigint,
+    out_of_range text,
+    tip bigint,
+    seq bigint,
+    next_offset bigint,
+    leased_until timestamptz,
+    lease_token uuid,
+    lease_last_offset bigint
+);
+
+comment on type pgq._group_state is
+'Where a group stands in a partition whose row the caller has locked.';
+
+create type pgq._claim_state as (
+    partition integer,
+    partition_id bigint,
+    first_offset bigint,
+    last_offset bigint,
+    segments integer [],
+    lease_token uuid
+);
+
+comment on type pgq._claim_state is
+'What a member of a group has just taken, and where it is stored.';

@@ -1,0 +1,18 @@
+create function pgq._check_lease(job_id bigint, lease_token uuid)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_lease.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_lease_token(_check_lease.lease_token);
+end
+$$;
+
+comment on function pgq._check_lease(bigint, uuid) is
+'Refuses a job that is named without its id or without a lease token (22004).';

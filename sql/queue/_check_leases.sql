@@ -1,0 +1,18 @@
+create function pgq._check_leases(job_ids bigint[], lease_token uuid)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_leases.job_ids is null or array_position(_check_leases.job_ids, null) is not null then
+        raise exception 'argument "job_ids" must not be null or contain null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_lease_token(_check_leases.lease_token);
+end
+$$;
+
+comment on function pgq._check_leases(bigint[], uuid) is
+'Refuses jobs that are named without their ids or without a lease token (22004).';

@@ -1,0 +1,20 @@
+create function pgq._fail_unknown_queue(queue text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _fail_unknown_queue.queue is null then
+        raise exception 'argument "queue" must not be null'
+            using errcode = '22004';
+    end if;
+    raise exception 'unknown queue "%"', _fail_unknown_queue.queue
+        using errcode = 'MQ002',
+            hint = 'Create it with pgq.create_queue, or see pgq.list_queues for those that exist.';
+end
+$$;
+
+comment on function pgq._fail_unknown_queue(text) is
+'Raises MQ002, or 22004 when no name was given.';

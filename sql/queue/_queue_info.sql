@@ -1,0 +1,26 @@
+create function pgq._queue_info(queue text)
+returns pgq.queue_info
+language sql
+stable
+parallel safe
+as $$
+select
+    q.queue,
+    q.lease,
+    q.max_attempts,
+    q.delay,
+    q.retention,
+    q.backoff,
+    q.backoff_max,
+    q.backoff_jitter,
+    q.archive,
+    q.notify,
+    q.paused,
+    q.created_at,
+    q.updated_at
+from pgq.queue as q
+where q.queue = _queue_info.queue
+$$;
+
+comment on function pgq._queue_info(text) is
+'A queue and its settings; null when there is none of that name.';

@@ -1,0 +1,23 @@
+create function pgq.ack_batch(job_ids bigint[], lease_token uuid)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_leases(ack_batch.job_ids, ack_batch.lease_token);
+
+    return query
+    select f
+    from pgq._finish(ack_batch.job_ids, ack_batch.lease_token, 'acked', null, false) as f;
+end
+$$;
+
+comment on function pgq.ack_batch(bigint[], uuid) is
+'Finishes jobs of one claim and returns the ids of those that it finished; see ack.
+An id that is missing in the answer was not this worker''s any more.
+Errors: 22004 null argument.';

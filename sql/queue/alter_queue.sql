@@ -1,0 +1,91 @@
+create function pgq.alter_queue(
+    queue text,
+    lease interval default null,
+    max_attempts integer default null,
+    delay interval default null,
+    retention interval default null,
+    backoff interval default null,
+    backoff_max interval default null,
+    backoff_jitter double precision default null,
+    archive boolean default null,
+    notify boolean default null,
+    no_limit text[] default null
+)
+returns pgq.queue_info
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    settings pgq.queue_info;
+    class_id bigint;
+begin
+    perform
+    from pgq.queue as q
+    where q.queue = alter_queue.queue
+    for no key update;
+
+    if not found then
+        perform pgq._fail_unknown_queue(alter_queue.queue);
+    end if;
+    perform pgq._check_no_limit(alter_queue.no_limit, array['max_attempts', 'retention']);
+
+    settings := pgq._queue_info(alter_queue.queue);
+    settings.lease := coalesce(alter_queue.lease, settings.lease);
+    settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
+    settings.delay := coalesce(alter_queue.delay, settings.delay);
+    settings.retention := coalesce(alter_queue.retention, settings.retention);
+    settings.backoff := coalesce(alter_queue.backoff, settings.backoff);
+    settings.backoff_max := coalesce(alter_queue.backoff_max, settings.backoff_max);
+    settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
+    settings.archive := coalesce(alter_queue.archive, settings.archive);
+    settings.notify := coalesce(alter_queue.notify, settings.notify);
+    if 'max_attempts' = any(alter_queue.no_limit) then
+        settings.max_attempts := null;
+    end if;
+    if 'retention' = any(alter_queue.no_limit) then
+        settings.retention := null;
+    end if;
+    perform pgq._check_queue_settings(settings);
+
+    class_id := pgq._storage_class(settings.retention, null, null);
+    update pgq.queue as q
+    set
+        storage_class_id = class_id,
+        segment = pgq._open_segment_of(class_id),
+        lease = settings.lease,
+        max_attempts = settings.max_attempts,
+        delay = settings.delay,
+        retention = settings.retention,
+        backoff = settings.backoff,
+        backoff_max = settings.backoff_max,
+        backoff_jitter = settings.backoff_jitter,
+        archive = settings.archive,
+        notify = settings.notify,
+        updated_at = pgq._clock()
+    where q.queue = alter_queue.queue;
+
+    return pgq._queue_info(alter_queue.queue);
+end
+$$;
+
+comment on function pgq.alter_queue(
+    text,
+    interval,
+    integer,
+    interval,
+    interval,
+    interval,
+    interval,
+    double precision,
+    boolean,
+    boolean,
+    text[]
+) is
+'Changes settings of a queue and returns it; what is null stays as it is.
+See create_queue for the settings. no_limit lifts settings: max_attempts, retention. Jobs that are
+stored keep their times; a new lease counts from the next delivery.
+Errors: MQ002 unknown queue, 22004 and 22023 bad settings.';

@@ -1,0 +1,38 @@
+create function pgq.archive_job(
+    job_id bigint,
+    lease_token uuid,
+    outcome text default 'archived',
+    result jsonb default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_lease(archive_job.job_id, archive_job.lease_token);
+    perform pgq._check_outcome(archive_job.outcome);
+
+    return exists (
+        select
+        from pgq._finish(
+            array[archive_job.job_id],
+            archive_job.lease_token,
+            archive_job.outcome,
+            archive_job.result,
+            true
+        )
+    );
+end
+$$;
+
+comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
+'Finishes a job, notes it among the archived jobs with an outcome and a result, and says whether it
+did. It is noted whatever the archive setting of the queue. outcome: 1 to 63 characters; result:
+any JSON. False, and nothing changed: the token is not that of the latest claim, or the job is
+finished already.
+Errors: 22004 null argument, 22023 bad outcome.';

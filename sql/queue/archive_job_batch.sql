@@ -1,0 +1,35 @@
+create function pgq.archive_job_batch(
+    job_ids bigint[],
+    lease_token uuid,
+    outcome text default 'archived',
+    result jsonb default null
+)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_leases(archive_job_batch.job_ids, archive_job_batch.lease_token);
+    perform pgq._check_outcome(archive_job_batch.outcome);
+
+    return query
+    select f
+    from pgq._finish(
+        archive_job_batch.job_ids,
+        archive_job_batch.lease_token,
+        archive_job_batch.outcome,
+        archive_job_batch.result,
+        true
+    ) as f;
+end
+$$;
+
+comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
+'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those that it
+finished. See archive_job.
+Errors: 22004 null argument, 22023 bad outcome.';

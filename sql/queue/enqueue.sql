@@ -1,0 +1,116 @@
+create function pgq.enqueue(
+    queue text,
+    payload jsonb default null,
+    body bytea default null,
+    delay interval default null,
+    priority integer default 0,
+    label text default null,
+    headers jsonb default null,
+    key text default null,
+    run_at timestamptz default null
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    store_id bigint;
+    leaf integer;
+    queue_delay interval;
+    retention interval;
+    notify boolean;
+    moment timestamptz;
+    visible_at timestamptz;
+    job_id bigint;
+begin
+    if (enqueue.payload is null) = (enqueue.body is null) or enqueue.headers is not null then
+        perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
+    end if;
+    if (enqueue.priority between 0 and 9) is not true then
+        perform pgq._check_count('priority', enqueue.priority, 0, 9);
+    end if;
+
+    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
+    -- They wait for every transaction that was running when a segment was sealed, or a floor
+    -- proposed.
+    if pg_current_xact_id() is null then
+        return null;
+    end if;
+
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
+    into target_id, store_id, leaf, queue_delay, retention, notify
+    from pgq.queue as q
+    where q.queue = enqueue.queue;
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(enqueue.queue);
+    end if;
+
+    if current_setting('transaction_isolation') <> 'read committed' then
+        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        perform
+        from pgq.queue as q
+        where q.queue = enqueue.queue
+        for share;
+    end if;
+
+    moment := pgq._clock();
+    if enqueue.delay is null and enqueue.run_at is null then
+        visible_at := moment + queue_delay;
+    else
+        visible_at := pgq._due_at(enqueue.queue, moment, enqueue.delay, enqueue.run_at, retention);
+    end if;
+    job_id := nextval('pgq.job_id');
+
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    values (
+        store_id,
+        job_id,
+        moment,
+        leaf,
+        enqueue.key,
+        enqueue.headers,
+        enqueue.payload,
+        enqueue.body
+    );
+
+    insert into pgq.job (
+        job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label
+    )
+    values (
+        job_id,
+        target_id,
+        moment + retention,
+        leaf,
+        enqueue.priority,
+        0,
+        visible_at,
+        enqueue.label
+    );
+
+    if notify then
+        perform pg_notify('pgq_queue', enqueue.queue);
+    end if;
+
+    return job_id;
+end
+$$;
+
+comment on function pgq.enqueue(
+    text, jsonb, bytea, interval, integer, text, jsonb, text, timestamptz
+) is
+'Adds a job to a queue and returns its id.
+Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
+has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
+of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
+for by claims; headers (a JSON object) and key travel with the job.
+Errors: MQ002 unknown queue, 22004 no content, 22023 bad argument, or the job would expire before
+it is due.';

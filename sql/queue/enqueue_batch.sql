@@ -1,0 +1,135 @@
+create function pgq.enqueue_batch(
+    queue text,
+    payloads jsonb[] default null,
+    bodies bytea[] default null,
+    delay interval default null,
+    priority integer default 0,
+    labels text[] default null,
+    headers jsonb[] default null,
+    keys text[] default null,
+    run_at timestamptz default null
+)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    store_id bigint;
+    leaf integer;
+    queue_delay interval;
+    retention interval;
+    notify boolean;
+    moment timestamptz;
+    visible_at timestamptz;
+    size integer;
+begin
+    size := pgq._check_batch(
+        enqueue_batch.payloads,
+        enqueue_batch.bodies,
+        enqueue_batch.keys,
+        enqueue_batch.headers,
+        enqueue_batch.labels
+    );
+    if (enqueue_batch.priority between 0 and 9) is not true then
+        perform pgq._check_count('priority', enqueue_batch.priority, 0, 9);
+    end if;
+
+    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
+    -- They wait for every transaction that was running when a segment was sealed, or a floor
+    -- proposed.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
+    into target_id, store_id, leaf, queue_delay, retention, notify
+    from pgq.queue as q
+    where q.queue = enqueue_batch.queue;
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(enqueue_batch.queue);
+    end if;
+
+    if current_setting('transaction_isolation') <> 'read committed' then
+        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        perform
+        from pgq.queue as q
+        where q.queue = enqueue_batch.queue
+        for share;
+    end if;
+
+    moment := pgq._clock();
+    if enqueue_batch.delay is null and enqueue_batch.run_at is null then
+        visible_at := moment + queue_delay;
+    else
+        visible_at := pgq._due_at(enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, retention);
+    end if;
+
+    if size = 0 then
+        return;
+    end if;
+
+    return query
+    with arrival as materialized (
+        select
+            nextval('pgq.job_id') as job_id,
+            b.*
+        from (
+            select
+                generate_series(1, size) as place,
+                unnest(enqueue_batch.keys) as key,
+                unnest(enqueue_batch.labels) as label,
+                unnest(enqueue_batch.headers) as header,
+                unnest(enqueue_batch.payloads) as payload,
+                unnest(enqueue_batch.bodies) as body
+        ) as b
+    ),
+
+    stored as (
+        insert into pgq.message (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select store_id, a.job_id, moment, leaf, a.key, a.header, a.payload, a.body
+        from arrival as a
+    ),
+
+    added as (
+        insert into pgq.job (
+            job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label
+        )
+        select
+            a.job_id,
+            target_id,
+            moment + retention,
+            leaf,
+            enqueue_batch.priority,
+            0,
+            visible_at,
+            a.label
+        from arrival as a
+    )
+
+    select a.job_id
+    from arrival as a
+    order by a.place;
+
+    if notify then
+        perform pg_notify('pgq_queue', enqueue_batch.queue);
+    end if;
+end
+$$;
+
+comment on function pgq.enqueue_batch(
+    text, jsonb[], bytea[], interval, integer, text[], jsonb[], text[], timestamptz
+) is
+'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
+Pass payloads (JSON) or bodies (raw bytes), not both; labels, headers and keys are optional and of
+the same length; delay, priority and run_at are those of all. An empty array adds nothing.
+Errors: MQ002 unknown queue, 22004 no content or a null in it, 22023 bad argument, arrays of other
+lengths, or the jobs would expire before they are due.';

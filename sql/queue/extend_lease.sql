@@ -1,0 +1,27 @@
+create function pgq.extend_lease(job_id bigint, lease_token uuid, lease interval default null)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_lease(extend_lease.job_id, extend_lease.lease_token);
+
+    return exists (
+        select
+        from pgq._extend_lease(
+            array[extend_lease.job_id], extend_lease.lease_token, extend_lease.lease
+        )
+    );
+end
+$$;
+
+comment on function pgq.extend_lease(bigint, uuid, interval) is
+'Keeps a claimed job for the given time from now, and says whether it did.
+lease: by default that of the queue. False: the lease has run out or was never the caller''s, or
+the job is finished; stop working on it.
+Errors: 22004 null argument, 22023 bad lease.';

@@ -1,0 +1,29 @@
+create function pgq.extend_lease_batch(
+    job_ids bigint[],
+    lease_token uuid,
+    lease interval default null
+)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_leases(extend_lease_batch.job_ids, extend_lease_batch.lease_token);
+
+    return query
+    select e
+    from pgq._extend_lease(
+        extend_lease_batch.job_ids, extend_lease_batch.lease_token, extend_lease_batch.lease
+    ) as e;
+end
+$$;
+
+comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
+'Keeps jobs of one claim for the given time from now, and returns the ids of those kept; see
+extend_lease.
+Errors: 22004 null argument, 22023 bad lease.';

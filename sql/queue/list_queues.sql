@@ -1,0 +1,16 @@
+create function pgq.list_queues()
+returns setof pgq.queue_info
+language sql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+select i.*
+from pgq.queue as q
+cross join lateral pgq._queue_info(q.queue) as i
+order by q.queue
+$$;
+
+comment on function pgq.list_queues() is
+'All queues and their settings, by name.';

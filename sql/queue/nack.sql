@@ -1,0 +1,32 @@
+create function pgq.nack(
+    job_id bigint,
+    lease_token uuid,
+    delay interval default null,
+    error text default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_lease(nack.job_id, nack.lease_token);
+
+    return exists (
+        select
+        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error)
+    );
+end
+$$;
+
+comment on function pgq.nack(bigint, uuid, interval, text) is
+'Gives a job back to be tried again, and says whether it did.
+delay: when it may be claimed again, 0 = at once; by default the backoff of the queue: its first
+delay, doubled with every attempt, up to its cap, with some jitter. error: what went wrong; the
+last one is kept with the job. A job that has had its max_attempts becomes a dead letter. False,
+and nothing changed: the token is not that of the latest claim, or the job is finished already.
+Errors: 22004 null argument, 22023 bad delay.';

@@ -1,0 +1,30 @@
+create function pgq.nack_batch(
+    job_ids bigint[],
+    lease_token uuid,
+    delay interval default null,
+    error text default null
+)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_leases(nack_batch.job_ids, nack_batch.lease_token);
+
+    return query
+    select n
+    from pgq._nack(
+        nack_batch.job_ids, nack_batch.lease_token, nack_batch.delay, nack_batch.error
+    ) as n;
+end
+$$;
+
+comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
+'Gives jobs of one claim back to be tried again, and returns the ids of those that it gave back;
+see nack.
+Errors: 22004 null argument, 22023 bad delay.';

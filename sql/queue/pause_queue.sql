@@ -1,0 +1,24 @@
+create function pgq.pause_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    update pgq.queue as q
+    set paused = true
+    where q.queue = pause_queue.queue;
+
+    if not found then
+        perform pgq._fail_unknown_queue(pause_queue.queue);
+    end if;
+end
+$$;
+
+comment on function pgq.pause_queue(text) is
+'Stops giving out jobs of a queue until resume_queue; a queue that is paused stays so.
+Enqueueing goes on, and workers can still finish what they have.
+Errors: MQ002 unknown queue.';

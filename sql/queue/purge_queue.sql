@@ -1,0 +1,47 @@
+create function pgq.purge_queue(queue text, dead_only boolean default false)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    dead bigint;
+    alive bigint := 0;
+begin
+    select q.queue_id
+    into target_id
+    from pgq.queue as q
+    where q.queue = purge_queue.queue;
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(purge_queue.queue);
+    end if;
+    if purge_queue.dead_only is null then
+        raise exception 'argument "dead_only" must not be null'
+            using errcode = '22004';
+    end if;
+
+    delete from pgq.dead_job as d
+    where d.queue_id = target_id;
+    get diagnostics dead = row_count;
+
+    if not purge_queue.dead_only then
+        delete from pgq.job as j
+        where j.queue_id = target_id;
+        get diagnostics alive = row_count;
+    end if;
+
+    return dead + alive;
+end
+$$;
+
+comment on function pgq.purge_queue(text, boolean) is
+'Removes every unfinished job of a queue, leased and dead ones too, and returns how many.
+With dead_only just the dead letters. A worker that still has one of them gets false from ack.
+Archived jobs stay.
+Errors: MQ002 unknown queue, 22004 null argument.';

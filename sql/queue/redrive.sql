@@ -1,0 +1,60 @@
+create function pgq.redrive(queue text, job_id bigint default null)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    target pgq.queue;
+    redriven bigint;
+begin
+    -- The transaction id first, then the clock: the floor relies on it.
+    if pg_current_xact_id() is null then
+        return null;
+    end if;
+
+    select q.*
+    into target
+    from pgq.queue as q
+    where q.queue = redrive.queue;
+
+    if target.queue_id is null then
+        perform pgq._fail_unknown_queue(redrive.queue);
+    end if;
+
+    with revived as (
+        delete from pgq.dead_job as d
+        where d.queue_id = target.queue_id
+            and d.job_id = coalesce(redrive.job_id, d.job_id)
+        returning d.*
+    )
+
+    insert into pgq.job (
+        job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label, last_error
+    )
+    select
+        r.job_id,
+        r.queue_id,
+        pgq._clock() + target.retention,
+        r.segment,
+        r.priority,
+        0,
+        pgq._clock(),
+        r.label,
+        r.last_error
+    from revived as r;
+    get diagnostics redriven = row_count;
+
+    return redriven;
+end
+$$;
+
+comment on function pgq.redrive(text, bigint) is
+'Puts dead letters back into their queue and returns how many; one job, or without job_id all of
+the queue. They are due at once, with all their attempts before them and the whole retention from
+now on. 0: the job is not a dead letter of this queue.
+Errors: MQ002 unknown queue.';

@@ -1,0 +1,23 @@
+create function pgq.resume_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    update pgq.queue as q
+    set paused = false
+    where q.queue = resume_queue.queue;
+
+    if not found then
+        perform pgq._fail_unknown_queue(resume_queue.queue);
+    end if;
+end
+$$;
+
+comment on function pgq.resume_queue(text) is
+'Gives out the jobs of a queue again after pause_queue; a queue that is not paused stays so.
+Errors: MQ002 unknown queue.';

@@ -1,0 +1,141 @@
+create table pgq.queue (
+    queue_id bigint generated always as identity primary key,
+    queue text not null unique,
+    partition_id bigint not null unique,
+    storage_class_id bigint not null references pgq.storage_class (storage_class_id),
+    segment integer not null,
+    lease interval not null,
+    max_attempts integer,
+    delay interval not null,
+    retention interval,
+    backoff interval not null,
+    backoff_max interval not null,
+    backoff_jitter double precision not null,
+    archive boolean not null,
+    notify boolean not null,
+    paused boolean not null default false,
+    created_at timestamptz not null,
+    updated_at timestamptz not null
+);
+
+comment on table pgq.queue is 'A queue of jobs and its settings.';
+comment on column pgq.queue.queue is 'Its name.';
+comment on column pgq.queue.partition_id is 'Its id in the message store.';
+comment on column pgq.queue.storage_class_id is 'Where its payloads are stored.';
+comment on column pgq.queue.segment is 'The open segment of its class: where new payloads go.';
+comment on column pgq.queue.lease is 'How long a worker has a job unless the claim says otherwise.';
+comment on column pgq.queue.max_attempts is 'Deliveries before a job is dead; null: no limit.';
+comment on column pgq.queue.delay is 'From enqueue to the first delivery.';
+comment on column pgq.queue.retention is
+'From enqueue until an unfinished job expires; null: never.';
+comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
+comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
+comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
+comment on column pgq.queue.archive is 'Whether ack notes the job in job_archive.';
+comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel pgq_queue.';
+comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
+comment on column pgq.queue.created_at is 'When it was made.';
+comment on column pgq.queue.updated_at is 'When its settings last changed.';
+
+create sequence pgq.job_id as bigint cache 1;
+
+comment on sequence pgq.job_id is 'Ids of jobs, unique over all queues.';
+
+-- The columns that a claim changes stand together behind those that it does not change, so that the
+-- log of the update can leave out what both versions begin with; half of a page is kept free for
+-- the new version.
+create table pgq.job (
+    job_id bigint primary key,
+    queue_id bigint not null,
+    expires_at timestamptz,
+    segment integer not null,
+    priority smallint not null,
+    attempt integer not null,
+    visible_at timestamptz not null,
+    lease_token uuid,
+    label text,
+    last_error text
+)
+with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
+create index job_label on pgq.job (queue_id, label, priority, visible_at, job_id)
+where label is not null;
+
+comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
+comment on column pgq.job.job_id is 'Its id, which is also the offset of its message.';
+comment on column pgq.job.expires_at is 'From then on it is never delivered; null: no such time.';
+comment on column pgq.job.segment is 'The segment that holds its message.';
+comment on column pgq.job.priority is '0 (first) to 9 (last).';
+comment on column pgq.job.attempt is 'How often it was delivered.';
+comment on column pgq.job.visible_at is 'From when on it may be claimed.';
+comment on column pgq.job.lease_token is
+'The token of the claim that has it; null: never claimed, or nacked.';
+comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
+comment on column pgq.job.last_error is 'The error that the last nack gave.';
+
+create table pgq.dead_job (
+    job_id bigint primary key,
+    queue_id bigint not null,
+    segment integer not null,
+    priority smallint not null,
+    attempt integer not null,
+    died_at timestamptz not null,
+    label text,
+    last_error text
+);
+
+create index dead_job_queue on pgq.dead_job (queue_id, job_id);
+
+comment on table pgq.dead_job is
+'Jobs that used up their attempts, until redriven, purged or too old.';
+comment on column pgq.dead_job.attempt is 'How often it was delivered.';
+comment on column pgq.dead_job.died_at is 'When it was moved here.';
+comment on column pgq.dead_job.last_error is
+'Why: the last nack''s error, or that its lease ran out.';
+
+create table pgq.job_archive (
+    job_id bigint not null,
+    queue_id bigint not null,
+    ended_at timestamptz not null,
+    segment integer not null,
+    attempt integer not null,
+    outcome text not null,
+    label text,
+    result jsonb,
+    last_error text
+)
+partition by list (segment);
+
+comment on table pgq.job_archive is
+'Finished jobs; a leaf is truncated together with the segment that holds the payloads.';
+comment on column pgq.job_archive.ended_at is 'When it was finished.';
+comment on column pgq.job_archive.outcome is 'acked, or what archive_job was told.';
+comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
+comment on column pgq.job_archive.last_error is
+'The error of the last nack before it was finished.';
+
+create table pgq.queue_floor_lock (
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade
+);
+
+comment on table pgq.queue_floor_lock is
+'One row per queue, locked by the claim that raises its floor.';
+
+create table pgq.queue_floor (
+    queue_id bigint not null,
+    seq bigint not null,
+    floors timestamptz[] not null,
+    candidate_at timestamptz not null,
+    candidate_xid xid8 not null,
+    primary key (queue_id, seq)
+);
+
+comment on table pgq.queue_floor is
+'Below which visible_at no claimable job exists, as a journal: the row with the highest seq counts.';
+comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
+comment on column pgq.queue_floor.floors is 'The floor of each priority, 0 to 9.';
+comment on column pgq.queue_floor.candidate_at is
+'Where the floors may rise to, and when that was noted.';
+comment on column pgq.queue_floor.candidate_xid is
+'They may rise once every transaction below this one has ended.';

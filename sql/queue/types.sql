@@ -1,0 +1,74 @@
+create type pgq.queue_info as (
+    queue text,
+    lease interval,
+    max_attempts integer,
+    delay interval,
+    retention interval,
+    backoff interval,
+    backoff_max interval,
+    backoff_jitter double precision,
+    archive boolean,
+    notify boolean,
+    paused boolean,
+    created_at timestamptz,
+    updated_at timestamptz
+);
+
+comment on type pgq.queue_info is 'A queue and its settings.';
+comment on column pgq.queue_info.queue is 'Its name.';
+comment on column pgq.queue_info.lease is
+'How long a worker has a job unless the claim says otherwise.';
+comment on column pgq.queue_info.max_attempts is 'Deliveries before a job is dead; null: no limit.';
+comment on column pgq.queue_info.delay is 'From enqueue to the first delivery.';
+comment on column pgq.queue_info.retention is
+'From enqueue until an unfinished job expires; null: never.';
+comment on column pgq.queue_info.backoff is
+'Delay before the first retry; each further one doubles it.';
+comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
+comment on column pgq.queue_info.backoff_jitter is
+'Up to this share of the delay is added at random.';
+comment on column pgq.queue_info.archive is 'Whether ack notes the job among the archived ones.';
+comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the channel pgq_queue.';
+comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
+comment on column pgq.queue_info.created_at is 'When it was made.';
+comment on column pgq.queue_info.updated_at is 'When its settings last changed.';
+
+create type pgq.claimed_job as (
+    job_id bigint,
+    lease_token uuid,
+    attempt integer,
+    leased_until timestamptz,
+    enqueued_at timestamptz,
+    priority integer,
+    key text,
+    label text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.claimed_job is 'A job that the caller has until its lease ends.';
+comment on column pgq.claimed_job.job_id is 'Its id.';
+comment on column pgq.claimed_job.lease_token is
+'What ack, nack, archive_job and extend_lease ask for; one token for all jobs of a claim.';
+comment on column pgq.claimed_job.attempt is 'Which delivery this is, from 1.';
+comment on column pgq.claimed_job.leased_until is 'When another worker may get it.';
+comment on column pgq.claimed_job.enqueued_at is 'When it was enqueued.';
+comment on column pgq.claimed_job.priority is '0 (first) to 9 (last).';
+comment on column pgq.claimed_job.key is 'Its key; null: none.';
+comment on column pgq.claimed_job.label is 'Its label; null: none.';
+comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
+
+create type pgq._leased_job as (
+    job_id bigint,
+    attempt integer,
+    leased_until timestamptz,
+    priority smallint,
+    label text,
+    due_at timestamptz,
+    segment integer
+);
+
+comment on type pgq._leased_job is 'A job just claimed, without its payload.';

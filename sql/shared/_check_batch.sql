@@ -1,0 +1,69 @@
+create function pgq._check_batch(
+    payloads jsonb[],
+    bodies bytea[],
+    keys text[],
+    headers jsonb[],
+    labels text[]
+)
+returns integer
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    size integer;
+    gap integer;
+begin
+    if (_check_batch.payloads is null) = (_check_batch.bodies is null) then
+        raise exception 'a batch needs either payloads or bodies'
+            using errcode = case when _check_batch.payloads is null then '22004' else '22023' end,
+                hint = 'Pass one of payloads (jsonb[]) and bodies (bytea[]).';
+    end if;
+    if array_ndims(_check_batch.payloads) > 1 or array_ndims(_check_batch.bodies) > 1
+        or array_ndims(_check_batch.keys) > 1 or array_ndims(_check_batch.headers) > 1
+        or array_ndims(_check_batch.labels) > 1
+    then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    size := coalesce(cardinality(_check_batch.payloads), cardinality(_check_batch.bodies));
+    if cardinality(_check_batch.keys) <> size
+        or cardinality(_check_batch.headers) <> size
+        or cardinality(_check_batch.labels) <> size
+    then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = concat_ws(
+                    ', ',
+                    'messages: ' || size,
+                    'keys: ' || cardinality(_check_batch.keys),
+                    'headers: ' || cardinality(_check_batch.headers),
+                    'labels: ' || cardinality(_check_batch.labels)
+                );
+    end if;
+    gap := coalesce(
+        array_position(_check_batch.payloads, null) - array_lower(_check_batch.payloads, 1),
+        array_position(_check_batch.bodies, null) - array_lower(_check_batch.bodies, 1)
+    );
+    if gap is not null then
+        raise exception 'a batch must not contain null'
+            using errcode = '22004',
+                detail = format('Message %s of %s is null; nothing was stored.', gap + 1, size);
+    end if;
+    if _check_batch.headers is not null
+        and exists (
+            select from unnest(_check_batch.headers) as h (header)
+            where jsonb_typeof(h.header) <> 'object'
+        )
+    then
+        raise exception 'headers must be JSON objects'
+            using errcode = '22023';
+    end if;
+    return size;
+end
+$$;
+
+comment on function pgq._check_batch(jsonb[], bytea[], text[], jsonb[], text[]) is
+'The number of messages of a batch; refuses one that has none of the contents, or both, or a null,
+or arrays of other lengths (22004, 22023).';

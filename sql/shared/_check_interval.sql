@@ -1,0 +1,29 @@
+create function pgq._check_interval(argument text, length interval, zero_allowed boolean)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_interval.length is null then
+        raise exception 'argument "%" must not be null', _check_interval.argument
+            using errcode = '22004';
+    end if;
+    if _check_interval.length < interval '0'
+        or _check_interval.length > interval '36500 days'
+        or (_check_interval.length = interval '0' and not _check_interval.zero_allowed)
+    then
+        raise exception 'argument "%" is out of range', _check_interval.argument
+            using errcode = '22023',
+                detail = format('Given: %s.', _check_interval.length),
+                hint = case
+                    when _check_interval.zero_allowed then 'It must be from 0 to 36500 days.'
+                    else 'It must be more than 0 and at most 36500 days.'
+                end;
+    end if;
+end
+$$;
+
+comment on function pgq._check_interval(text, interval, boolean) is
+'Refuses a length of time that is null (22004), negative, or longer than 36500 days (22023).';

@@ -1,0 +1,17 @@
+create function pgq._check_lease_token(lease_token uuid)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_lease_token.lease_token is null then
+        raise exception 'argument "lease_token" must not be null'
+            using errcode = '22004';
+    end if;
+end
+$$;
+
+comment on function pgq._check_lease_token(uuid) is
+'Refuses a null token (22004).';

@@ -1,0 +1,34 @@
+create function pgq._create_leaf(leaf integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- ATTACH locks out nobody who reads or writes the parent; CREATE … PARTITION OF would.
+    execute format(
+        'create table pgq.message_%1$s (like pgq.message, primary key (partition_id, log_offset))',
+        _create_leaf.leaf
+    );
+    execute format(
+        'alter table pgq.message attach partition pgq.message_%1$s for values in (%1$s)',
+        _create_leaf.leaf
+    );
+    execute format('create table pgq.job_archive_%1$s (like pgq.job_archive)', _create_leaf.leaf);
+    execute format(
+        'alter table pgq.job_archive attach partition pgq.job_archive_%1$s for values in (%1$s)',
+        _create_leaf.leaf
+    );
+    execute format(
+        'comment on table pgq.message_%1$s is ''Segment %1$s of the messages.''', _create_leaf.leaf
+    );
+    execute format(
+        'comment on table pgq.job_archive_%1$s is ''Segment %1$s of the finished jobs.''',
+        _create_leaf.leaf
+    );
+end
+$$;
+
+comment on function pgq._create_leaf(integer) is
+'Adds a leaf to message and to job_archive.';

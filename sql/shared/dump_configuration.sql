@@ -1,0 +1,19 @@
+-- As an extension, pgq would be dumped without its contents; this makes pg_dump take them along.
+do $dump_configuration$
+declare
+    relation regclass;
+begin
+    if not exists (select from pg_extension where extname = 'pgq') then
+        return;
+    end if;
+    for relation in
+        select c.oid
+        from pg_class as c
+        where c.relnamespace = 'pgq'::regnamespace
+            and c.relkind in ('r', 'S')
+        order by c.oid
+    loop
+        perform pg_extension_config_dump(relation, '');
+    end loop;
+end
+$dump_configuration$;

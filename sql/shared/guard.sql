@@ -1,0 +1,19 @@
+-- Stop before anything is changed when a schema pgq is already there, whoever made it.
+do $guard$
+begin
+    if to_regnamespace('pgq') is null then
+        return;
+    end if;
+    if to_regprocedure('pgq.version()') is not null
+        and to_regprocedure('pgq.claim_offsets(text, text, integer, integer)') is not null
+    then
+        raise exception 'pgq is already installed in this database'
+            using errcode = '42P06',
+                hint = 'To upgrade, run the scripts migrations/pgq--OLD--NEW.sql that lead to the new version.';
+    end if;
+    raise exception 'schema "pgq" exists and was not made by this package'
+        using errcode = '42P06',
+            detail = 'Skytools'' PgQ, among others, also installs a schema of this name.',
+            hint = 'Nothing was changed. Install into another database, or remove the other pgq first.';
+end
+$guard$;

@@ -1,0 +1,4 @@
+-- Nobody may call anything until the owner grants it.
+revoke all on all tables in schema pgq from public;
+revoke all on all sequences in schema pgq from public;
+revoke all on all functions in schema pgq from public;

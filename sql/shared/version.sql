@@ -1,0 +1,11 @@
+create function pgq.version()
+returns text
+language sql
+immutable
+parallel safe
+as $$
+select '0.1.0'
+$$;
+
+comment on function pgq.version() is
+'The version of pgq that this database has.';
