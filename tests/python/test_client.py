@@ -78,18 +78,19 @@ def test_topic_is_altered_and_dropped(client: Client) -> None:
     assert client.list_topics() == []
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [{"t": 21.5, "ok": True, "tags": ["a", None]}, [1, 2], "text", 7, 2.5, False, "", 0, {}, []],
-)
-def test_payload_of_any_kind_returns_as_it_was(readings: Client, payload: Any) -> None:
-    where = readings.publish("readings", payload, key="k", headers={"h": "ä"})
-    assert where == MessagePosition(0, 1)
-    (message,) = readings.fetch_range("readings", 0, 1, 1)
-    assert isinstance(message, Message)
-    assert (message.key, message.headers, message.payload) == ("k", {"h": "ä"}, payload)
-    assert message.body is None
-    assert abs(message.published_at - datetime.now(timezone.utc)) < timedelta(minutes=5)
+def test_payloads_of_any_kind_return_as_they_were(readings: Client) -> None:
+    payloads = [{"t": 21.5, "ok": True, "tags": ["a", None]}, [1, 2], "text", 7, 2.5]
+    payloads += [False, "", 0, {}, []]
+    for number, payload in enumerate(payloads, start=1):
+        where = readings.publish("readings", payload, key="k", headers={"h": "ä"})
+        assert where == MessagePosition(0, number)
+        (message,) = readings.fetch_range("readings", 0, number, number)
+        assert isinstance(message, Message)
+        assert (message.key, message.headers, message.payload) == ("k", {"h": "ä"}, payload)
+        assert message.body is None
+        assert abs(message.published_at - datetime.now(timezone.utc)) < timedelta(minutes=5)
+    readings.publish_batch("readings", payloads)
+    assert [m.payload for m in readings.fetch("readings", "sums")] == payloads * 2
 
 
 def test_null_of_json_and_raw_bytes(readings: Client) -> None:

@@ -46,6 +46,7 @@ COMPOSITES = {
     "leased_message": messages.LeasedMessage,
     "queue_info": messages.Queue,
     "claimed_job": messages.Job,
+    "cleanup_report": messages.CleanupAction,
 }
 
 PYTHON_TYPES = {
@@ -108,35 +109,30 @@ def test_methods_are_those_functions() -> None:
     assert methods - NOT_FUNCTIONS == set(SIGNATURES)
 
 
-@pytest.mark.parametrize("function", SIGNATURES)
-def test_method_has_the_arguments_and_defaults_of_its_function(
-    connection: AnyConnection, function: str
+def test_methods_have_the_arguments_and_defaults_of_their_functions(
+    connection: AnyConnection,
 ) -> None:
-    row = connection.execute(
-        """
-        select pronargs - pronargdefaults from pg_proc
-        where pronamespace = 'pgq'::regnamespace and proname = %s
-        """,
-        [function],
-    ).fetchone()
-    assert row is not None
-    parameters = list(inspect.signature(getattr(Client, function)).parameters.values())[1:]
-    # Keyword-only parameters may stand in any order; the positional ones keep theirs.
-    assert {parameter.name for parameter in parameters} == set(SIGNATURES[function])
-    required = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
-    assert required == list(SIGNATURES[function])[: row[0]]
-    for parameter in parameters[row[0] :]:
-        assert parameter.default is NOT_GIVEN
+    without_default = dict(
+        connection.execute(
+            """
+            select proname, pronargs - pronargdefaults from pg_proc
+            where pronamespace = 'pgq'::regnamespace
+            """
+        ).fetchall()
+    )
+    for function, arguments in SIGNATURES.items():
+        parameters = list(inspect.signature(getattr(Client, function)).parameters.values())[1:]
+        # Keyword-only parameters may stand in any order; the positional ones keep theirs.
+        assert {parameter.name for parameter in parameters} == set(arguments), function
+        required = [each.name for each in parameters if each.default is each.empty]
+        assert required == list(arguments)[: without_default[function]], function
+        for parameter in parameters[len(required) :]:
+            assert parameter.default is NOT_GIVEN, function
 
 
-@pytest.mark.parametrize("composite", COMPOSITES)
-def test_dataclass_has_the_fields_of_its_type(connection: AnyConnection, composite: str) -> None:
-    assert_fields_match(columns_of(connection, composite), COMPOSITES[composite])
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_dataclass_has_the_columns_of_its_view(connection: AnyConnection, view: str) -> None:
-    assert_fields_match(columns_of(connection, view), VIEWS[view])
+def test_dataclasses_have_the_columns_of_their_types_and_views(connection: AnyConnection) -> None:
+    for relation, kind in {**COMPOSITES, **VIEWS}.items():
+        assert_fields_match(columns_of(connection, relation), kind)
 
 
 def test_every_method_is_documented() -> None:

@@ -202,7 +202,7 @@ class QueueStats:
     expired: int
     dead: int
     oldest_ready_seconds: float
-    """Age of the oldest job that is ready, in seconds; 0 when there is none."""
+    """For how long the job that is due longest has been due, in seconds; 0 when there is none."""
     paused: bool
 
 
