@@ -18,7 +18,8 @@ ifneq (,$(filter $(PGXS_GOALS),$(MAKECMDGOALS)))
 EXTENSION = pgq
 DATA = $(wildcard migrations/pgq--*.sql)
 REGRESS = tour
-REGRESS_OPTS = --inputdir=tests/install/regress --outputdir=.cache/regress
+REGRESS_OUTPUT ?= .cache/regress
+REGRESS_OPTS = --inputdir=tests/install/regress --outputdir=$(REGRESS_OUTPUT)
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifeq (,$(wildcard $(PGXS)))
@@ -26,8 +27,8 @@ $(error no PGXS found: install PostgreSQL's development files \
 (on Debian postgresql-server-dev-NN) or name its pg_config with PG_CONFIG=)
 endif
 include $(PGXS)
-installcheck: .cache/regress
-.cache/regress:
+installcheck: $(REGRESS_OUTPUT)
+$(REGRESS_OUTPUT):
 	mkdir -p $@
 
 else

@@ -48,6 +48,7 @@ def test_a_migrator_waits_for_the_one_before(server: Server, empty_database: str
         psycopg.connect(dsn, autocommit=True) as observer,
         ThreadPoolExecutor(1) as pool,
     ):
+        first.execute("select 1")  # a transaction that stays open
         migrate(first)
         waiting = pool.submit(migrate, second)
         wait_until_blocked(observer, backend_pid(second))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from build import migration_path, version
-from pgq.embedded import Server
+from pgq.embedded import Server, _candidates
 from support import ROOT
 
 
@@ -20,7 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from the sources, by way of the source distribution."""
     out = tmp_path_factory.mktemp("dist")
     subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", out, ROOT / "python"],
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT / "python"],
         check=True,
         capture_output=True,
         text=True,
@@ -34,10 +36,12 @@ def test_a_wheel_migrates_from_a_fresh_environment(
 ) -> None:
     assert wheel.name.startswith(f"pgq-{version()}-")
     environment = tmp_path / "environment"
-    venv.create(environment, with_pip=True)
+    venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"
     subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", wheel], check=True, capture_output=True
+        [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", wheel],
+        check=True,
+        capture_output=True,
     )
     program = "import sys; from pgq.migrate import migrate; print(migrate(sys.argv[1]).after)"
     for _ in range(2):
@@ -51,16 +55,31 @@ def test_a_wheel_migrates_from_a_fresh_environment(
         assert done.stdout.strip() == version()
 
 
-def test_make_install_puts_the_files_in_place(server: Server, tmp_path: Path) -> None:
-    candidates = [server.bin_dir / "pg_config", Path(shutil.which("pg_config") or "/nowhere")]
-    config = next((path for path in candidates if _has_pgxs(path)), None)
-    if config is None:
-        pytest.skip("no PostgreSQL with PGXS (its development files) on this machine")
-    make = shutil.which("make")
-    if make is None:
+@pytest.fixture(scope="module")
+def make() -> str:
+    program = shutil.which("make")
+    if program is None:
         pytest.skip("no make on this machine")
+    return program
+
+
+def _pgxs_of(folder: Path) -> Path | None:
+    """The folder of PGXS that belongs to a server's programs."""
+    config = folder / "pg_config"
+    if not config.exists():
+        return None
+    answer = subprocess.run([config, "--pgxs"], capture_output=True, text=True, check=False)
+    path = Path(answer.stdout.strip())
+    return path.parents[2] if path.is_file() else None
+
+
+def test_make_install_puts_the_files_in_place(make: str, server: Server, tmp_path: Path) -> None:
+    folders = [server.bin_dir, *(folder for folder, _ in _candidates())]
+    folder = next((folder for folder in folders if _pgxs_of(folder)), None)
+    if folder is None:
+        pytest.skip("no PostgreSQL with PGXS (its development files) on this machine")
     subprocess.run(
-        [make, "install", f"PG_CONFIG={config}", f"DESTDIR={tmp_path}"],
+        [make, "install", f"PG_CONFIG={folder / 'pg_config'}", f"DESTDIR={tmp_path}"],
         cwd=ROOT,
         check=True,
         capture_output=True,
@@ -70,8 +89,25 @@ def test_make_install_puts_the_files_in_place(server: Server, tmp_path: Path) ->
     assert installed[migration_path().name] == migration_path().read_text()
 
 
-def _has_pgxs(config: Path) -> bool:
-    if not config.exists():
-        return False
-    answer = subprocess.run([config, "--pgxs"], capture_output=True, text=True, check=False)
-    return Path(answer.stdout.strip()).is_file()
+def test_make_installcheck_walks_the_tour(
+    make: str, start_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    for folder, _ in _candidates():
+        pgxs = _pgxs_of(folder)
+        program = pgxs / "src" / "test" / "regress" / "pg_regress" if pgxs else None
+        # the one in a wheel of PostgreSQL 18 crashes even when asked for its version
+        if program and program.exists() and not subprocess.call([program, "--version"]):
+            break
+    else:
+        pytest.skip("no PostgreSQL with a working pg_regress on this machine")
+    server = start_server(bin_dir=folder, settings={"fsync": "off"})
+    done = subprocess.run(
+        [make, "installcheck", f"PG_CONFIG={folder / 'pg_config'}", f"REGRESS_OUTPUT={tmp_path}"],
+        cwd=ROOT,
+        env={**os.environ, "PGHOST": server.host, "PGPORT": str(server.port), "PGUSER": "postgres"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    differences = tmp_path / "regression.diffs"
+    assert done.returncode == 0, differences.read_text() if differences.exists() else done.stderr
