@@ -27,7 +27,7 @@ __all__ = [
     "messages",
 ]
 
-BADLY_DELAYED = 120
+BADLY_DELAYED = 180
 """From so many minutes after its time on, an arrival is a badly delayed one."""
 
 _MISSING = ("", "NA")
