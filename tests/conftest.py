@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import IsolationLevel
+from psycopg import IsolationLevel, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pytest_postgresql import factories
 
@@ -155,13 +155,7 @@ def dsn(_fresh_database: psycopg.Connection[Any], request: pytest.FixtureRequest
     return make_conninfo("", **{name: value for name, value in parameters.items() if value})
 
 
-@pytest.fixture
-def connect(dsn: str) -> Iterator[Connect]:
-    """Open connections to the test's database; they are closed at its end.
-
-    ``autocommit`` and ``isolation_level`` (an IsolationLevel or its name) may be given, and
-    whatever else psycopg.connect takes.
-    """
+def _connections(dsn: str) -> Iterator[Connect]:
     opened: list[psycopg.Connection[Any]] = []
 
     def open_connection(
@@ -184,6 +178,16 @@ def connect(dsn: str) -> Iterator[Connect]:
 
 
 @pytest.fixture
+def connect(dsn: str) -> Iterator[Connect]:
+    """Open connections to the test's database; they are closed at its end.
+
+    ``autocommit`` and ``isolation_level`` (an IsolationLevel or its name) may be given, and
+    whatever else psycopg.connect takes.
+    """
+    yield from _connections(dsn)
+
+
+@pytest.fixture
 def connection(connect: Connect) -> psycopg.Connection[Any]:
     """An autocommit connection to the test's database."""
     return connect(autocommit=True)
@@ -195,6 +199,51 @@ def clock(dsn: str) -> Clock:
     clock = Clock(dsn)
     clock.install()
     return clock
+
+
+# ------------------------------------------------------------- a database for many tests
+# A database of one's own costs a test more than most tests take. Where names of one's own will do,
+# share one: nothing is cleaned up in it, and cleanup() is not called.
+
+
+@pytest.fixture(scope="session")
+def shared_dsn(postgresql_noproc: Any) -> Iterator[str]:
+    """A database with pgq that the tests of a run share; its clock is one that can be moved."""
+    place = {
+        "host": postgresql_noproc.host,
+        "port": postgresql_noproc.port,
+        "user": postgresql_noproc.user,
+        "password": postgresql_noproc.password or None,
+    }
+    name = f"{postgresql_noproc.dbname}_shared"
+    admin = make_conninfo("", dbname="postgres", **place)
+    template = postgresql_noproc.template_dbname
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
+        connection.execute(
+            sql.SQL("create database {} template {}").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )
+    dsn = make_conninfo("", dbname=name, **place)
+    Clock(dsn).install()
+    yield dsn
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def shared_connect(shared_dsn: str) -> Iterator[Connect]:
+    """``connect`` for the shared database."""
+    yield from _connections(shared_dsn)
+
+
+@pytest.fixture
+def shared_clock(shared_dsn: str) -> Iterator[Clock]:
+    """``clock`` for the shared database; it shows the real time again after the test."""
+    clock = Clock(shared_dsn)
+    yield clock
+    clock.reset()
 
 
 @pytest.fixture
