@@ -18,11 +18,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pytest_postgresql import factories
 
 from build import migration_path
+from log_support import Log
 from pgq.embedded import Server
 from support import MIGRATIONS, ROOT, Clock, Postgrest, load_pgq
 
 Connect = Callable[..., "psycopg.Connection[Any]"]
 StartServer = Callable[..., Server]
+OpenLog = Callable[..., Log]
 
 # nothing needs to survive a crash of the machine; tests that crash the server use their own
 FAST = {
@@ -244,6 +246,18 @@ def shared_clock(shared_dsn: str) -> Iterator[Clock]:
     clock = Clock(shared_dsn)
     yield clock
     clock.reset()
+
+
+@pytest.fixture
+def open_log(shared_connect: Connect) -> OpenLog:
+    """Open a connection to the shared database, as ``shared_connect``, and give the log on it."""
+    return lambda **options: Log(shared_connect(**options))
+
+
+@pytest.fixture
+def log(open_log: OpenLog) -> Log:
+    """The functions of the log on an autocommit connection to the shared database."""
+    return open_log(autocommit=True)
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ __all__ = [
     "blocked",
     "contents",
     "new_name",
+    "new_topic",
     "offsets",
     "positions",
     "refused",
@@ -144,6 +145,22 @@ def new_name(stem: str = "topic") -> str:
     return f"{stem}-{next(_names)}"
 
 
+def new_topic(
+    log: Log, partitions: int = 1, *, messages: int = 0, groups: tuple[str, ...] = ("readers",)
+) -> str:
+    """A new topic with groups; each partition gets messages whose payloads are 1, 2, …"""
+    topic = new_name()
+    log.create_topic(topic=topic, partitions=partitions)
+    for group in groups:
+        log.create_group(topic=topic, consumer_group=group)
+    if messages:
+        for partition in range(partitions):
+            log.publish_batch(
+                topic=topic, payloads=list(range(1, messages + 1)), partition=partition
+            )
+    return topic
+
+
 def offsets(rows: list[Any]) -> list[int]:
     """The offsets of messages, as they came."""
     return [row.log_offset for row in rows]
@@ -198,12 +215,10 @@ def unchanged(log: Log) -> Iterator[None]:
 
 def refused(sqlstate: str, function: Callable[..., Any], **arguments: Any) -> psycopg.Error:
     """Call a function that must fail with this SQLSTATE, and return its error."""
-    try:
-        result = function(**arguments)
-    except psycopg.Error as error:
-        assert error.sqlstate == sqlstate, f"{error.sqlstate}: {error} for {arguments}"
-        return error
-    pytest.fail(f"not refused with {sqlstate}: {arguments}, returned {result}")
+    with pytest.raises(psycopg.Error) as caught:
+        function(**arguments)
+    assert caught.value.sqlstate == sqlstate, f"{arguments}: {caught.value}"
+    return caught.value
 
 
 # ---------------------------------------------------------------------------- concurrency

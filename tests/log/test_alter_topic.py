@@ -1,0 +1,92 @@
+"""alter_topic: settings change, messages and positions stay."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from log_support import Log, new_name, new_topic, offsets, positions, refused, unchanged
+
+
+def test_null_keeps(log: Log) -> None:
+    """What is not given stays; created_at stays, updated_at moves."""
+    topic = new_name()
+    made = log.create_topic(topic=topic, partitions=2, retention="3 days", max_bytes=10**7)
+    altered = log.alter_topic(topic=topic)
+    assert altered[:6] == made[:6]
+    assert altered.updated_at > made.updated_at
+
+
+def test_each_setting(log: Log) -> None:
+    """Retention, size limit and notifications change one by one."""
+    topic = new_topic(log)
+    assert log.alter_topic(topic=topic, retention="1 hour").retention == timedelta(hours=1)
+    assert log.alter_topic(topic=topic, max_bytes=10**6).max_bytes == 10**6
+    assert log.alter_topic(topic=topic, notify=True).notify
+    assert log.alter_topic(topic=topic)[1:5] == (1, timedelta(hours=1), 10**6, True)
+
+
+def test_no_limit_lifts(log: Log) -> None:
+    """Since null keeps, a limit is lifted by its name."""
+    topic = new_name()
+    log.create_topic(topic=topic, max_bytes=10**6)
+    assert log.alter_topic(topic=topic, no_limit=["max_bytes"])[2:4] == (timedelta(days=7), None)
+    assert log.alter_topic(topic=topic, no_limit=["retention"]).retention is None
+    assert log.alter_topic(topic=topic, no_limit=[]).retention is None
+
+
+def test_messages_from_before_are_read_on(log: Log) -> None:
+    """A new retention writes elsewhere; offsets go on and old messages are read as before."""
+    topic = new_topic(log, messages=3)
+    log.alter_topic(topic=topic, retention="2 days", max_bytes=10**7)
+    assert log.publish(topic=topic, payload=4) == (0, 4)
+    log.alter_topic(topic=topic, no_limit=["retention", "max_bytes"])
+    assert log.publish_batch(topic=topic, payloads=[5, 6]) == [(0, 5, 6)]
+    rows = log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=6)
+    assert [row.payload for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row.published_at for row in rows] == sorted(row.published_at for row in rows)
+    assert offsets(log.consume(topic=topic, consumer_group="readers", max_messages=5)) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert offsets(log.poll(topic=topic, consumer_group="readers")) == [6]
+
+
+def test_partitions_grow(log: Log) -> None:
+    """New partitions are empty, take messages, and every group reads them from the start."""
+    topic = new_topic(log, messages=2, groups=("a", "b"))
+    log.consume(topic=topic, consumer_group="a")
+    assert log.alter_topic(topic=topic, partitions=3).partitions == 3
+    assert log.publish(topic=topic, payload=1, partition=2) == (2, 1)
+    assert positions(log, topic, "a") == [2, 0, 0]
+    assert positions(log, topic, "b") == [0, 0, 0]
+    (message,) = log.consume(topic=topic, consumer_group="a")
+    assert (message.partition, message.log_offset) == (2, 1)
+
+
+def test_twice_in_one_transaction(log: Log) -> None:
+    """The second call sees the first."""
+    topic = new_topic(log)
+    with log.connection.transaction():
+        assert log.alter_topic(topic=topic, partitions=2).partitions == 2
+        assert log.alter_topic(topic=topic, partitions=4, notify=True)[1] == 4
+        assert log.publish(topic=topic, payload=1, partition=3) == (3, 1)
+
+
+def test_refusals(log: Log) -> None:
+    """Unknown topic, fewer partitions, bad settings, unknown limits: an error and no change."""
+    topic = new_topic(log, partitions=2)
+    with unchanged(log):
+        refused("MQ001", log.alter_topic, topic="no-such-topic", partitions=4)
+        refused("MQ001", log.alter_topic, topic="it's")
+        refused("22004", log.alter_topic, topic=None)
+        for number in (1, 0, -1, 1025, 2**31 - 1):
+            refused("22023", log.alter_topic, topic=topic, partitions=number)
+        for length in ("0", "-1 day", "36501 days"):
+            refused("22023", log.alter_topic, topic=topic, retention=length)
+        for size in (0, -1):
+            refused("22023", log.alter_topic, topic=topic, max_bytes=size)
+        for names in (["partitions"], ["retention", "notify"], [None], [""]):
+            refused("22023", log.alter_topic, topic=topic, no_limit=names)
