@@ -108,7 +108,11 @@ class Client:
         notify: Option[bool] = NOT_GIVEN,
         no_limit: Option[Sequence[str]] = NOT_GIVEN,
     ) -> Topic:
-        """Change the settings that are given, and lift those limits that `no_limit` names."""
+        """Change the settings that are given, and lift those limits that `no_limit` names.
+
+        Those can be 'retention' and 'max_bytes'. The number of partitions can only grow, and then
+        most keys move to another partition.
+        """
         return self._row(
             Topic,
             "alter_topic",
@@ -375,7 +379,8 @@ class Client:
     ) -> int:
         """Note that all messages up to `last_offset` are consumed; returns the position.
 
-        A lower offset than the position changes nothing. After `poll` pass its lease token.
+        A lower offset than the position changes nothing. After `poll` pass its lease token; the
+        lease ends with the last message that it gave.
 
         Raises OffsetOutOfRange above the newest message, and LeaseLost when the token is stale or
         the partition is leased by another member.
@@ -402,8 +407,9 @@ class Client:
     ) -> list[MessagePosition]:
         """Move a group, in one partition or in all: back to read again, or ahead to skip.
 
-        To an offset, to the first message published at or after a time, or to `start`, 'earliest'
-        or 'latest'. Returns the offset read next in each partition. Leases on them are lost.
+        Give one of `log_offset` (with a partition), `published_at` (the first message published
+        then or later is next) and `start`, 'earliest' or 'latest'. Returns the offset read next in
+        each partition. Leases on them are lost.
 
         Raises OffsetOutOfRange for an offset outside the log.
         """
@@ -470,7 +476,8 @@ class Client:
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
-        Jobs that are there keep their times; a new lease counts from the next claim on.
+        Those can be 'max_attempts' and 'retention'. Jobs that are there keep their times; a new
+        lease counts from the next claim on.
         """
         return self._row(
             Queue,
@@ -701,7 +708,10 @@ class Client:
         )
 
     def redrive(self, queue: str, *, job_id: Option[int | None] = NOT_GIVEN) -> int:
-        """Put a dead letter back into its queue, or all of them; returns how many."""
+        """Put a dead letter back into its queue, or all of them; returns how many.
+
+        They are due at once and have all their attempts again.
+        """
         return self._value(int, "redrive", queue=queue, job_id=job_id)
 
     # -- operations ----------------------------------------------------------------------------
@@ -709,7 +719,8 @@ class Client:
     def cleanup(self) -> list[CleanupAction]:
         """Remove what retention says may go, and trim the books; returns what was done.
 
-        Delivery never depends on it. Run it every minute or so, from anywhere.
+        Delivery never depends on it. Run it every minute or so, from anywhere, in a transaction of
+        its own (READ COMMITTED, or ActiveSqlTransaction is raised).
         """
         return self._rows(CleanupAction, "cleanup")
 

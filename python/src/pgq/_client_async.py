@@ -107,7 +107,11 @@ class AsyncClient:
         notify: Option[bool] = NOT_GIVEN,
         no_limit: Option[Sequence[str]] = NOT_GIVEN,
     ) -> Topic:
-        """Change the settings that are given, and lift those limits that `no_limit` names."""
+        """Change the settings that are given, and lift those limits that `no_limit` names.
+
+        Those can be 'retention' and 'max_bytes'. The number of partitions can only grow, and then
+        most keys move to another partition.
+        """
         return await self._row(
             Topic,
             "alter_topic",
@@ -374,7 +378,8 @@ class AsyncClient:
     ) -> int:
         """Note that all messages up to `last_offset` are consumed; returns the position.
 
-        A lower offset than the position changes nothing. After `poll` pass its lease token.
+        A lower offset than the position changes nothing. After `poll` pass its lease token; the
+        lease ends with the last message that it gave.
 
         Raises OffsetOutOfRange above the newest message, and LeaseLost when the token is stale or
         the partition is leased by another member.
@@ -401,8 +406,9 @@ class AsyncClient:
     ) -> list[MessagePosition]:
         """Move a group, in one partition or in all: back to read again, or ahead to skip.
 
-        To an offset, to the first message published at or after a time, or to `start`, 'earliest'
-        or 'latest'. Returns the offset read next in each partition. Leases on them are lost.
+        Give one of `log_offset` (with a partition), `published_at` (the first message published
+        then or later is next) and `start`, 'earliest' or 'latest'. Returns the offset read next in
+        each partition. Leases on them are lost.
 
         Raises OffsetOutOfRange for an offset outside the log.
         """
@@ -469,7 +475,8 @@ class AsyncClient:
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
-        Jobs that are there keep their times; a new lease counts from the next claim on.
+        Those can be 'max_attempts' and 'retention'. Jobs that are there keep their times; a new
+        lease counts from the next claim on.
         """
         return await self._row(
             Queue,
@@ -700,7 +707,10 @@ class AsyncClient:
         )
 
     async def redrive(self, queue: str, *, job_id: Option[int | None] = NOT_GIVEN) -> int:
-        """Put a dead letter back into its queue, or all of them; returns how many."""
+        """Put a dead letter back into its queue, or all of them; returns how many.
+
+        They are due at once and have all their attempts again.
+        """
         return await self._value(int, "redrive", queue=queue, job_id=job_id)
 
     # -- operations ----------------------------------------------------------------------------
@@ -708,7 +718,8 @@ class AsyncClient:
     async def cleanup(self) -> list[CleanupAction]:
         """Remove what retention says may go, and trim the books; returns what was done.
 
-        Delivery never depends on it. Run it every minute or so, from anywhere.
+        Delivery never depends on it. Run it every minute or so, from anywhere, in a transaction of
+        its own (READ COMMITTED, or ActiveSqlTransaction is raised).
         """
         return await self._rows(CleanupAction, "cleanup")
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg.errors import (
+    ActiveSqlTransaction,
     DeadlockDetected,
     InsufficientPrivilege,
     InvalidParameterValue,
@@ -102,6 +103,7 @@ class UnknownPartition(PgqError, psycopg.ProgrammingError):
 BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "22004": NullValueNotAllowed,
     "22023": InvalidParameterValue,
+    "25001": ActiveSqlTransaction,
     "40001": SerializationFailure,
     "40P01": DeadlockDetected,
     "42501": InsufficientPrivilege,

@@ -118,11 +118,11 @@ class Queue:
     retention: timedelta | None
     """A job older than this is not delivered any more; None: no limit."""
     backoff: timedelta
-    """The wait before the second attempt; it doubles with each further one."""
+    """The wait after a first failure; it doubles with each further one."""
     backoff_max: timedelta
     """The longest wait between two attempts."""
     backoff_jitter: float
-    """By which part of itself a wait is varied at random: 0.1 is ten per cent."""
+    """Up to which part of itself is added to a wait at random: 0.1 is up to ten per cent."""
     archive: bool
     """Whether finished jobs are noted in the archive."""
     notify: bool
