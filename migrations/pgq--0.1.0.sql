@@ -2157,7 +2157,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -2289,7 +2290,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -2656,7 +2658,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -2704,7 +2707,8 @@ parallel safe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -2741,8 +2745,11 @@ begin
 
     segments := array[place.segment];
     if fetch_range.first_offset < place.segment_first_offset then
-        segments := pgq._segments(
-            place.partition_id, fetch_range.first_offset, fetch_range.last_offset
+        segments := coalesce(
+            pgq._segments(
+                place.partition_id, fetch_range.first_offset, fetch_range.last_offset
+            ),
+            '{}'
         );
     end if;
 
@@ -2761,7 +2768,7 @@ begin
     end loop;
 
     -- Never less than was asked for without a word: offsets have no gaps.
-    if found_so_far <> fetch_range.last_offset - fetch_range.first_offset + 1 then
+    if fetch_range.first_offset + found_so_far <= fetch_range.last_offset then
         perform pgq._fail_out_of_range(
             fetch_range.topic,
             fetch_range.partition,
@@ -2805,7 +2812,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -2855,7 +2863,8 @@ parallel safe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -2945,7 +2954,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -3003,7 +3013,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -3052,7 +3063,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -3094,7 +3106,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -3175,7 +3188,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -3627,6 +3641,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -3739,6 +3755,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -3843,6 +3861,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -3962,6 +3982,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -4215,7 +4237,10 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -4509,6 +4534,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -4566,6 +4593,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -4597,6 +4626,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -4638,6 +4669,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -4755,6 +4788,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -4790,6 +4825,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -4852,6 +4889,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -4886,6 +4925,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -4914,6 +4955,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare

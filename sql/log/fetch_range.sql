@@ -11,7 +11,8 @@ parallel safe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_sort = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -48,8 +49,11 @@ begin
 
     segments := array[place.segment];
     if fetch_range.first_offset < place.segment_first_offset then
-        segments := pgq._segments(
-            place.partition_id, fetch_range.first_offset, fetch_range.last_offset
+        segments := coalesce(
+            pgq._segments(
+                place.partition_id, fetch_range.first_offset, fetch_range.last_offset
+            ),
+            '{}'
         );
     end if;
 
@@ -68,7 +72,7 @@ begin
     end loop;
 
     -- Never less than was asked for without a word: offsets have no gaps.
-    if found_so_far <> fetch_range.last_offset - fetch_range.first_offset + 1 then
+    if fetch_range.first_offset + found_so_far <= fetch_range.last_offset then
         perform pgq._fail_out_of_range(
             fetch_range.topic,
             fetch_range.partition,

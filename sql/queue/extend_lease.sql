@@ -6,6 +6,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin

@@ -207,7 +207,7 @@ def test_content_that_is_refused(log: Log) -> None:
 
 
 def test_places_that_are_refused(log: Log) -> None:
-    """An unknown topic is an error and never a message that vanishes; so is an unknown partition."""
+    """An unknown topic or partition is an error, never a message that vanishes."""
     topic = new_topic(log, partitions=2)
     with unchanged(log):
         error = refused("MQ001", log.publish, topic="no-such-topic", payload=1)
