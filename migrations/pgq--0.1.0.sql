@@ -2575,15 +2575,16 @@ begin
         perform pgq._check_count('max_messages', _claim.max_messages, 1, 1000000);
     end if;
 
-    state := pgq._lock_group(_claim.topic, _claim.consumer_group, _claim.partition, true);
-    if state.group_id is null then
-        return null;
-    end if;
+    loop
+        state := pgq._lock_group(_claim.topic, _claim.consumer_group, _claim.partition, true);
+        if state.group_id is null then
+            return null;
+        end if;
 
-    claimed.first_offset := state.next_offset;
-    claimed.segments := array[state.segment];
+        claimed.first_offset := state.next_offset;
+        claimed.segments := array[state.segment];
+        exit when state.next_offset >= state.segment_first_offset;
 
-    if state.next_offset < state.segment_first_offset then
         first_available := pgq._first_available(state.partition_id);
         if state.next_offset < first_available then
             if state.out_of_range = 'error' then
@@ -2593,7 +2594,10 @@ begin
             end if;
             claimed.first_offset := first_available;
             if first_available > state.tip then
-                return null;
+                -- Retention has left nothing here. Note that, or this partition would look like
+                -- the one to read for ever.
+                perform pgq._append_position(state, first_available, null, null);
+                continue;
             end if;
         end if;
         claimed.segments := pgq._segments(
@@ -2601,7 +2605,8 @@ begin
             claimed.first_offset,
             least(state.tip, claimed.first_offset + _claim.max_messages - 1)
         );
-    end if;
+        exit;
+    end loop;
 
     claimed.partition := state.partition;
     claimed.partition_id := state.partition_id;
