@@ -2,7 +2,7 @@
 
 ``sql/install.sql`` is the manifest: its ``\\ir`` lines, and those of the files it names, are
 replaced by the files. The result is ``migrations/pgq--<version>.sql``, with the version from
-``pgq.control``.
+``pgq.control``. It is written anew until CHANGELOG.md calls the version released.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ def version() -> str:
     if match is None:
         raise SystemExit("pgq.control names no default_version")
     return match.group(1)
+
+
+def released() -> bool:
+    """Whether this version's script is frozen: its heading in the changelog bears a date."""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    heading = re.search(rf"^## {re.escape(version())}\b(.*)$", changelog, re.MULTILINE)
+    return heading is not None and "unreleased" not in heading.group(1)
 
 
 def migration_path() -> Path:
@@ -106,6 +113,13 @@ def main() -> int:
         return 0
     if options.check:
         print(f"{_name(path)} does not match sql/: run make build", file=sys.stderr)
+        return 1
+    if released():
+        print(
+            f"{_name(path)} is released and never changes: give the change a new version "
+            "(CONTRIBUTING.md, change a table)",
+            file=sys.stderr,
+        )
         return 1
     path.parent.mkdir(exist_ok=True)
     path.write_text(script)
