@@ -1,0 +1,86 @@
+"""consume: claim and fetch in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from log_support import Log, new_topic, offsets, positions
+
+
+def consume(log: Log, topic: str, **options: Any) -> list[Any]:
+    """One call for the group readers."""
+    rows: list[Any] = log.consume(topic=topic, consumer_group="readers", **options)
+    return rows
+
+
+def test_messages_come_in_order_and_once(log: Log) -> None:
+    """Ascending from the position, at most the batch; consumption deletes no message."""
+    topic = new_topic(log, messages=5)
+    assert offsets(consume(log, topic, max_messages=3)) == [1, 2, 3]
+    assert offsets(consume(log, topic, max_messages=3)) == [4, 5]
+    assert consume(log, topic) == []
+    assert len(log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=5)) == 5
+
+
+def test_the_columns_are_those_of_fetch_range(log: Log) -> None:
+    """The same rows as reading the claimed range."""
+    topic = new_topic(log)
+    log.publish(topic=topic, payload={"a": 1}, key="k", headers={"h": 1})
+    log.publish(topic=topic, body=b"\x00")
+    rows = consume(log, topic)
+    assert rows == log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=2)
+    assert rows[0]._fields == (
+        "partition",
+        "log_offset",
+        "published_at",
+        "key",
+        "headers",
+        "payload",
+        "body",
+    )
+
+
+def test_all_rows_are_of_one_partition(log: Log) -> None:
+    """Each call reads one partition, each partition has its turn, each message comes once."""
+    topic = new_topic(log, partitions=3, messages=4)
+    calls = [consume(log, topic, max_messages=3) for _ in range(6)]
+    assert all(len({row.partition for row in rows}) == 1 for rows in calls)
+    places = sorted((row.partition, row.log_offset) for rows in calls for row in rows)
+    assert places == [(partition, offset) for partition in range(3) for offset in range(1, 5)]
+
+
+def test_rollback_gives_the_messages_back(log: Log) -> None:
+    """Nothing was consumed when the transaction did not commit."""
+    topic = new_topic(log, messages=2)
+    with log.connection.transaction(force_rollback=True):
+        assert offsets(consume(log, topic)) == [1, 2]
+    assert offsets(consume(log, topic)) == [1, 2]
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_twice_in_one_transaction(log: Log, level: str) -> None:
+    """In every isolation level; and what the transaction published itself is read as well."""
+    topic = new_topic(log, messages=3)
+    with log.connection.transaction():
+        log.execute(f"set transaction isolation level {level}")
+        assert offsets(consume(log, topic, max_messages=2)) == [1, 2]
+        assert offsets(consume(log, topic, max_messages=2)) == [3]
+        log.publish_batch(topic=topic, payloads=[4, 5])
+        assert offsets(consume(log, topic)) == [4, 5]
+        assert consume(log, topic) == []
+    assert positions(log, topic, "readers") == [5]
+
+
+def test_effects_and_position_commit_together(log: Log) -> None:
+    """A table filled in the same transaction has each message exactly once."""
+    topic = new_topic(log, messages=5)
+    log.execute("create temporary table seen (log_offset bigint primary key)")
+    for number in range(8):
+        with log.connection.transaction(force_rollback=number % 2 == 0):
+            for row in consume(log, topic, max_messages=2):
+                log.execute("insert into seen values (%s)", [row.log_offset])
+    seen = log.execute("select array_agg(log_offset order by log_offset) from seen").fetchone()
+    log.execute("drop table seen")
+    assert seen == ([1, 2, 3, 4, 5],)
