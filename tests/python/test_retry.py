@@ -39,6 +39,7 @@ def test_serialization_failure_is_tried_again(connect: Connect) -> None:
 
 def test_deadlock_is_tried_again(connect: Connect) -> None:
     observer = connect(autocommit=True)
+    observer.execute("drop table if exists account")
     observer.execute("create table account (id integer primary key, amount integer)")
     observer.execute("insert into account values (1, 0), (2, 0)")
     slow = connect()
@@ -71,6 +72,7 @@ def test_deadlock_is_tried_again(connect: Connect) -> None:
     thread.join()
     assert failures == ["40P01"]
     assert observer.execute("select amount from account order by id").fetchall() == [(11,), (11,)]
+    observer.execute("drop table account")
 
 
 def test_it_gives_up_after_the_last_attempt(connect: Connect) -> None:
