@@ -40,8 +40,9 @@ def migration_path() -> Path:
     return ROOT / "migrations" / f"pgq--{version()}.sql"
 
 
-def included(manifest: Path = MANIFEST) -> list[Path]:
+def included(manifest: Path | None = None) -> list[Path]:
     """All files that a manifest includes, in order, nested manifests resolved."""
+    manifest = MANIFEST if manifest is None else manifest
     files: list[Path] = []
     for line in manifest.read_text().splitlines():
         match = _INCLUDE.fullmatch(line)
