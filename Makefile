@@ -70,7 +70,7 @@ release: lint test ## check everything and build the wheel into dist/
 	@echo "dist/ holds pgq $(VERSION); CONTRIBUTING.md says what comes next"
 
 clean: ## remove the environment, caches and built files
-	@rm -rf .venv .cache dist build .mypy_cache .ruff_cache tests/.pytest_cache
+	@rm -rf .venv .cache dist build .mypy_cache .ruff_cache .pytest_cache
 	@find python tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 postgrest: .cache/postgrest/postgrest ## fetch the PostgREST binary that the HTTP tests run

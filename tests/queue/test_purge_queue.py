@@ -1,0 +1,77 @@
+"""purge_queue: unfinished jobs go, archived ones stay."""
+
+from __future__ import annotations
+
+from jobs import (
+    AnyConnection,
+    Connect,
+    call,
+    claim,
+    claim_one,
+    enqueue,
+    enqueue_many,
+    new_queue,
+    refused,
+    row,
+    stats,
+    value,
+)
+
+
+def _fill(connection: AnyConnection) -> str:
+    """A queue with one archived, one dead, one leased, one delayed and two ready jobs."""
+    queue = new_queue(connection, max_attempts=1)
+    enqueue_many(connection, queue, 5)
+    enqueue(connection, queue, delay="1 hour")
+    archived, dead, _ = claim(connection, queue, 3)
+    token = archived.lease_token
+    assert value(connection, "ack", job_id=archived.job_id, lease_token=token)
+    assert value(connection, "nack", job_id=dead.job_id, lease_token=token)
+    assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
+    return queue
+
+
+def test_unfinished_jobs_go(connection: AnyConnection) -> None:
+    queue, other = _fill(connection), _fill(connection)
+    enqueue(connection, queue, priority=0, label="mine")
+    held = claim_one(connection, queue, label="mine")
+    assert value(connection, "purge_queue", queue=queue) == 6
+    assert stats(connection, queue) == {}
+    assert claim(connection, queue, 10) == []
+    # its worker learns of it
+    assert not value(connection, "extend_lease", job_id=held.job_id, lease_token=held.lease_token)
+    assert not value(connection, "ack", job_id=held.job_id, lease_token=held.lease_token)
+    assert not value(connection, "nack", job_id=held.job_id, lease_token=held.lease_token)
+
+    assert row(connection, "select count(*) from pgq.archived_jobs where queue = %s", [queue]) == (
+        1,
+    )
+    assert stats(connection, other) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
+    assert value(connection, "purge_queue", queue=queue) == 0
+    enqueue(connection, queue, "new")
+    assert claim_one(connection, queue).payload == "new"
+
+
+def test_dead_letters_alone(connection: AnyConnection) -> None:
+    queue = _fill(connection)
+    assert value(connection, "purge_queue", queue=queue, dead_only=True) == 1
+    assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1}
+    assert value(connection, "purge_queue", queue=queue, dead_only=True) == 0
+
+
+def test_twice_in_one_transaction_and_rolled_back(connect: Connect) -> None:
+    connection = connect()
+    queue = _fill(connection)
+    connection.commit()
+    assert value(connection, "purge_queue", queue=queue) == 5
+    assert value(connection, "purge_queue", queue=queue) == 0
+    connection.rollback()
+    assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
+
+
+def test_refusals(connection: AnyConnection, queue: str) -> None:
+    enqueue(connection, queue)
+    refused(connection, "MQ002", "purge_queue", queue="no-such-queue")
+    refused(connection, "22004", "purge_queue", queue=None)
+    refused(connection, "22004", "purge_queue", queue=queue, dead_only=None)
+    assert len(call(connection, "claim_job", queue=queue)) == 1
