@@ -1,0 +1,109 @@
+"""extend_poll: a member keeps its partition."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from log_support import Log, new_topic, offsets, positions, refused, unchanged
+from support import Clock
+
+
+@pytest.fixture
+def held(log: Log) -> dict[str, Any]:
+    """The arguments that name the lease of a partition with three messages."""
+    topic = new_topic(log, messages=3)
+    rows = log.poll(topic=topic, consumer_group="readers")
+    return {
+        "topic": topic,
+        "consumer_group": "readers",
+        "partition": 0,
+        "lease_token": rows[0].lease_token,
+    }
+
+
+def polled(log: Log, held: dict[str, Any]) -> list[int]:
+    """What another member gets."""
+    return offsets(log.poll(topic=held["topic"], consumer_group="readers"))
+
+
+def test_from_now_on(log: Log, held: dict[str, Any], shared_clock: Clock) -> None:
+    """The lease then lasts for the given time from now, 30 seconds by default."""
+    shared_clock.advance("20 seconds")
+    assert log.extend_poll(**held) is True
+    shared_clock.advance("20 seconds")
+    assert polled(log, held) == []
+    assert log.extend_poll(lease="1 hour", **held) is True
+    shared_clock.advance("59 minutes")
+    assert polled(log, held) == []
+    assert log.extend_poll(lease="1 second", **held) is True
+    shared_clock.advance("2 seconds")
+    assert polled(log, held) == [1, 2, 3]
+
+
+def test_the_token_stays(log: Log, held: dict[str, Any]) -> None:
+    """An extended lease is committed with the same token, and the position did not move."""
+    log.extend_poll(**held)
+    assert positions(log, held["topic"], "readers") == [0]
+    assert log.commit_offset(last_offset=3, **held) == 3
+    assert log.extend_poll(**held) is False
+
+
+def test_a_lease_that_has_ended_stays_ended(
+    log: Log, held: dict[str, Any], shared_clock: Clock
+) -> None:
+    """The worker is told to stop, though nobody has taken the partition yet."""
+    shared_clock.advance("31 seconds")
+    with unchanged(log):
+        assert log.extend_poll(**held) is False
+    assert polled(log, held) == [1, 2, 3]
+    with unchanged(log):
+        assert log.extend_poll(**held) is False
+
+
+def test_a_wrong_token_is_told_so(log: Log, held: dict[str, Any]) -> None:
+    """False, and nothing changes."""
+    with unchanged(log):
+        assert log.extend_poll(**{**held, "lease_token": uuid4()}) is False
+
+
+def test_a_partition_that_nobody_holds(log: Log) -> None:
+    """False for any token."""
+    topic = new_topic(log, messages=1)
+    assert (
+        log.extend_poll(topic=topic, consumer_group="readers", partition=0, lease_token=uuid4())
+        is False
+    )
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_twice_in_one_transaction(log: Log, held: dict[str, Any], level: str) -> None:
+    """Both say true."""
+    with log.connection.transaction():
+        log.execute(f"set transaction isolation level {level}")
+        assert log.extend_poll(**held) is True
+        assert log.extend_poll(lease="1 minute", **held) is True
+
+
+@pytest.mark.parametrize("function", ["extend_poll", "release"])
+def test_refusals(log: Log, held: dict[str, Any], function: str) -> None:
+    """Unknown names and nulls, for both functions that take a token."""
+    call = getattr(log, function)
+    with unchanged(log):
+        refused("MQ001", call, **{**held, "topic": "no-such-topic"})
+        refused("MQ003", call, **{**held, "consumer_group": "nobody"})
+        for partition in (-1, 1, 2**31 - 1):
+            refused("MQ007", call, **{**held, "partition": partition})
+        for name in held:
+            refused("22004", call, **{**held, name: None})
+        refused("22P02", call, **{**held, "lease_token": "no uuid"})
+
+
+def test_leases_that_are_refused(log: Log, held: dict[str, Any]) -> None:
+    """Null, zero, negative and endless leases."""
+    with unchanged(log):
+        refused("22004", log.extend_poll, lease=None, **held)
+        for lease in ("0", "-1 second", "36501 days"):
+            refused("22023", log.extend_poll, lease=lease, **held)

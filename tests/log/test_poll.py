@@ -1,0 +1,149 @@
+"""poll: a partition leased to one member of a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from log_support import Log, new_topic, offsets, positions, refused, unchanged
+from support import Clock
+
+
+def poll(log: Log, topic: str, **options: Any) -> list[Any]:
+    """One call for the group readers."""
+    rows: list[Any] = log.poll(topic=topic, consumer_group="readers", **options)
+    return rows
+
+
+def test_messages_with_one_token(log: Log) -> None:
+    """All rows are of one partition, in order, with one token; the position does not move."""
+    topic = new_topic(log, partitions=2, messages=3)
+    rows = poll(log, topic, max_messages=2)
+    assert offsets(rows) == [1, 2]
+    assert len({(row.lease_token, row.partition) for row in rows}) == 1
+    assert rows[0]._fields[0] == "lease_token"
+    assert [row[1:] for row in rows] == log.fetch_range(
+        topic=topic, partition=rows[0].partition, first_offset=1, last_offset=2
+    )
+    assert positions(log, topic, "readers") == [0, 0]
+
+
+def test_other_members_get_other_partitions(log: Log) -> None:
+    """Until a lease ends its partition is skipped; when all are leased there is nothing."""
+    topic = new_topic(log, partitions=3, messages=2)
+    taken = [poll(log, topic) for _ in range(3)]
+    assert {rows[0].partition for rows in taken} == {0, 1, 2}
+    assert len({rows[0].lease_token for rows in taken}) == 3
+    with unchanged(log):
+        assert poll(log, topic) == []
+        assert poll(log, topic, partition=1) == []
+
+
+def test_other_groups_are_not_concerned(log: Log) -> None:
+    """A lease of one group is none of another."""
+    topic = new_topic(log, messages=2, groups=("readers", "others"))
+    poll(log, topic)
+    assert offsets(log.poll(topic=topic, consumer_group="others")) == [1, 2]
+
+
+def test_the_lease_ends_and_another_member_takes_over(log: Log, shared_clock: Clock) -> None:
+    """Thirty seconds by default; then the same messages go out under a new token."""
+    topic = new_topic(log, messages=2)
+    first = poll(log, topic)
+    shared_clock.advance("29 seconds")
+    assert poll(log, topic) == []
+    shared_clock.advance("2 seconds")
+    second = poll(log, topic)
+    assert offsets(second) == [1, 2]
+    assert second[0].lease_token != first[0].lease_token
+    arguments = {"topic": topic, "consumer_group": "readers", "partition": 0}
+    stale = first[0].lease_token
+    with unchanged(log):
+        refused("MQ006", log.commit_offset, last_offset=2, lease_token=stale, **arguments)
+        assert log.extend_poll(lease_token=stale, **arguments) is False
+        assert log.release(lease_token=stale, **arguments) is False
+    assert log.commit_offset(last_offset=2, lease_token=second[0].lease_token, **arguments) == 2
+
+
+def test_the_length_of_the_lease(log: Log, shared_clock: Clock) -> None:
+    """It is counted from the call, by the clock; the view shows until when."""
+    topic = new_topic(log, messages=1)
+    poll(log, topic, lease="1 hour")
+    until = log.execute(
+        "select leased_until - pgq._clock() between '59 minutes' and '1 hour' from pgq.group_lag"
+        " where topic = %s",
+        [topic],
+    ).fetchone()
+    assert until == (True,)
+    shared_clock.advance("59 minutes")
+    assert poll(log, topic) == []
+    shared_clock.advance("61 seconds")
+    assert len(poll(log, topic, lease="1 microsecond")) == 1
+    assert len(poll(log, topic)) == 1
+
+
+def test_a_lease_taken_late_in_a_transaction_is_not_born_expired(
+    open_log: Any, log: Log, shared_clock: Clock
+) -> None:
+    """It counts from the call and not from the begin of the transaction."""
+    topic = new_topic(log, messages=1)
+    with log.connection.transaction():
+        log.execute("select 1")
+        shared_clock.advance("1 hour")
+        poll(log, topic, lease="1 minute")
+    assert poll(log, topic) == []
+
+
+def test_in_order_within_a_partition(log: Log) -> None:
+    """The next poll of a partition begins where the last commit ended."""
+    topic = new_topic(log, messages=5)
+    seen: list[int] = []
+    while rows := poll(log, topic, max_messages=2):
+        seen += offsets(rows)
+        log.commit_offset(
+            topic=topic,
+            consumer_group="readers",
+            partition=0,
+            last_offset=rows[-1].log_offset,
+            lease_token=rows[-1].lease_token,
+        )
+    assert seen == [1, 2, 3, 4, 5]
+
+
+def test_rollback_gives_the_partition_back(log: Log) -> None:
+    """A poll that did not commit leased nothing."""
+    topic = new_topic(log, messages=1)
+    with unchanged(log), log.connection.transaction(force_rollback=True):
+        assert len(poll(log, topic)) == 1
+    assert len(poll(log, topic)) == 1
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_twice_in_one_transaction(log: Log, level: str) -> None:
+    """The second call gets another partition, the third one nothing."""
+    topic = new_topic(log, partitions=2, messages=1)
+    with log.connection.transaction():
+        log.execute(f"set transaction isolation level {level}")
+        first, second = poll(log, topic), poll(log, topic)
+        assert {first[0].partition, second[0].partition} == {0, 1}
+        assert first[0].lease_token != second[0].lease_token
+        assert poll(log, topic) == []
+
+
+def test_nothing_to_read_leases_nothing(log: Log) -> None:
+    """A group that has caught up leaves no lease behind."""
+    topic = new_topic(log, partitions=2)
+    with unchanged(log):
+        assert poll(log, topic) == []
+        assert poll(log, topic, partition=1) == []
+
+
+def test_leases_that_are_refused(log: Log) -> None:
+    """Null, zero, negative and endless leases."""
+    topic = new_topic(log, messages=1)
+    with unchanged(log):
+        refused("22004", log.poll, topic=topic, consumer_group="readers", lease=None)
+        for lease in ("0", "-1 second", "36501 days"):
+            refused("22023", log.poll, topic=topic, consumer_group="readers", lease=lease)
+        refused("22007", log.poll, topic=topic, consumer_group="readers", lease="soon")

@@ -1,0 +1,72 @@
+"""release: a member gives its partition back."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from log_support import Log, new_topic, offsets, positions, unchanged
+from support import Clock
+
+
+def lease(log: Log, topic: str) -> dict[str, Any]:
+    """Poll, and return the arguments that name the lease."""
+    rows = log.poll(topic=topic, consumer_group="readers")
+    return {
+        "topic": topic,
+        "consumer_group": "readers",
+        "partition": rows[0].partition,
+        "lease_token": rows[0].lease_token,
+    }
+
+
+def test_what_was_not_committed_goes_to_the_next(log: Log) -> None:
+    """At once, from the position on."""
+    topic = new_topic(log, messages=3)
+    held = lease(log, topic)
+    log.commit_offset(last_offset=1, **held)
+    assert log.release(**held) is True
+    assert offsets(log.poll(topic=topic, consumer_group="readers")) == [2, 3]
+
+
+def test_it_does_not_move_the_position(log: Log) -> None:
+    """Nothing is skipped and nothing given back that was committed."""
+    topic = new_topic(log, messages=3)
+    held = lease(log, topic)
+    log.release(**held)
+    assert positions(log, topic, "readers") == [0]
+
+
+def test_released_twice(log: Log) -> None:
+    """The second time there is nothing to release."""
+    held = lease(log, new_topic(log, messages=1))
+    assert log.release(**held) is True
+    with unchanged(log):
+        assert log.release(**held) is False
+
+
+def test_a_lease_that_is_not_the_callers(log: Log, shared_clock: Clock) -> None:
+    """A wrong token, or one of a lease that another member has by now, changes nothing."""
+    topic = new_topic(log, messages=1)
+    held = lease(log, topic)
+    with unchanged(log):
+        assert log.release(**{**held, "lease_token": uuid4()}) is False
+    shared_clock.advance("1 minute")
+    second = lease(log, topic)
+    with unchanged(log):
+        assert log.release(**held) is False
+    assert log.release(**second) is True
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_twice_in_one_transaction(log: Log, level: str) -> None:
+    """True, then false; and the partition can be polled in between."""
+    topic = new_topic(log, messages=1)
+    held = lease(log, topic)
+    with log.connection.transaction():
+        log.execute(f"set transaction isolation level {level}")
+        assert log.release(**held) is True
+        assert log.release(**held) is False
+        assert log.release(**lease(log, topic)) is True
