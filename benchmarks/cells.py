@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -221,8 +220,7 @@ class Pgq(System):
             0,
         )
         database.run("select pgq.create_group('bench', 'check')")
-        with ThreadPoolExecutor(4) as pool:
-            seen = [part for parts in pool.map(_consume_all, [database] * 4) for part in parts]
+        seen = _consume_all(database)
         seen.sort()
         expected: dict[int, int] = {}
         for partition, first, last, amount in seen:
@@ -248,13 +246,13 @@ class Pgq(System):
 
 
 def _consume_all(database: Database) -> list[tuple[int, int, int, int]]:
-    """Everything that one member of the group gets until there is nothing left for it."""
+    """What the group gets until nothing is left: partition, first and last offset, and how many."""
     parts: list[tuple[int, int, int, int]] = []
     with database.connect() as connection:
         while True:
             found = connection.execute(
                 "select partition, min(log_offset), max(log_offset), count(body)"
-                " from pgq.consume('bench', 'check', 777) group by partition"
+                " from pgq.consume('bench', 'check', 7777) group by partition"
             ).fetchall()
             if not found:
                 return parts
