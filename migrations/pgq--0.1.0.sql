@@ -977,19 +977,22 @@ as $$
 declare
     found_id bigint;
 begin
-    insert into pgq.storage_class (retention, max_bytes, owner_id)
-    values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
-    on conflict do nothing;
+    -- Again when cleanup removes a class out of use between the two statements.
+    while found_id is null loop
+        insert into pgq.storage_class (retention, max_bytes, owner_id)
+        values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
+        on conflict do nothing;
 
-    -- The lock is held to the end: two callers must not open a segment for one class.
-    select c.storage_class_id
-    into found_id
-    from pgq.storage_class as c
-    where
-        coalesce(c.retention, interval '-1 day')
-        = coalesce(_storage_class.retention, interval '-1 day')
-        and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
-    for update;
+        -- The lock is held to the end: two callers must not open a segment for one class.
+        select c.storage_class_id
+        into found_id
+        from pgq.storage_class as c
+        where
+            coalesce(c.retention, interval '-1 day')
+            = coalesce(_storage_class.retention, interval '-1 day')
+            and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
+        for update;
+    end loop;
 
     if not exists (
         select from pgq.segment as s
@@ -1614,7 +1617,17 @@ as $$
 declare
     target pgq.topic;
     partition_ids bigint[];
+    group_ids bigint[];
 begin
+    -- Publishers that are under way end first; those that come later find nothing. They may need
+    -- the row of the topic while they hold a partition, so it is locked after the partitions.
+    perform
+    from pgq.topic as t
+    inner join pgq.partition as p on p.topic_id = t.topic_id
+    where t.topic = drop_topic.topic
+    order by p.partition
+    for update of p;
+
     select t.*
     into target
     from pgq.topic as t
@@ -1625,7 +1638,7 @@ begin
         perform pgq._fail_unknown_topic(drop_topic.topic);
     end if;
 
-    -- Publishers that are under way end first; those that come later find nothing.
+    -- Partitions that were added in between.
     perform
     from pgq.partition as p
     where p.topic_id = target.topic_id
@@ -1635,14 +1648,16 @@ begin
     partition_ids := array(
         select p.partition_id from pgq.partition as p where p.topic_id = target.topic_id
     );
-
-    delete from pgq.group_position as j
-    using pgq.consumer_group as g
-    where g.topic_id = target.topic_id
-        and j.group_id = g.group_id;
+    group_ids := array(
+        select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
+    );
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
+
+    -- Only now: members that were under way have ended, and noted their last position.
+    delete from pgq.group_position as j
+    where j.group_id = any(group_ids);
 
     perform pgq._forget_messages(partition_ids, target.storage_class_id);
 end
@@ -2069,6 +2084,11 @@ begin
         end if;
     end loop;
 
+    if not found then
+        -- The topic was dropped while this call waited for its partitions.
+        perform pgq._fail_unknown_topic(_publish_spread.topic);
+    end if;
+
     stamp := pgq._clock();
 
     return query
@@ -2159,6 +2179,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -2292,6 +2313,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -2665,6 +2687,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -2714,6 +2737,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -2819,6 +2843,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -2870,6 +2895,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -2961,6 +2987,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3020,6 +3047,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3070,6 +3098,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3113,6 +3142,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3195,6 +3225,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3648,6 +3679,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3669,6 +3701,11 @@ begin
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
+    -- As for the messages: where there is no retention, nothing else would remove them.
+    if target.retention is null then
+        delete from pgq.job_archive as a
+        where a.queue_id = target.queue_id;
+    end if;
     perform pgq._forget_messages(array[target.partition_id], target.storage_class_id);
 end
 $$;
@@ -3762,6 +3799,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3782,15 +3820,16 @@ begin
             using errcode = '22004';
     end if;
 
-    delete from pgq.dead_job as d
-    where d.queue_id = target_id;
-    get diagnostics dead = row_count;
-
+    -- Dead letters come last: a job that dies while this waits for its row is then among them.
     if not purge_queue.dead_only then
         delete from pgq.job as j
         where j.queue_id = target_id;
         get diagnostics alive = row_count;
     end if;
+
+    delete from pgq.dead_job as d
+    where d.queue_id = target_id;
+    get diagnostics dead = row_count;
 
     return dead + alive;
 end
@@ -3868,6 +3907,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -3989,6 +4029,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -4176,6 +4217,10 @@ begin
     snapshot := pg_current_snapshot();
 
     if state.candidate_at > _raise_floor.moment then
+        if state.candidate_at <= pgq._clock() then
+            -- A claim that began later was here first.
+            return;
+        end if;
         -- The clock was set back. Begin anew: jobs may have been written below the floors.
         raised := array_fill('-infinity'::timestamptz, array[10]);
     elsif state.candidate_xid <= pg_snapshot_xmin(snapshot) then
@@ -4244,6 +4289,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
@@ -4541,6 +4587,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -4600,6 +4647,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
@@ -4633,6 +4681,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
@@ -4676,6 +4725,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
@@ -4795,6 +4845,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
@@ -4832,6 +4883,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
@@ -4896,6 +4948,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
@@ -4932,6 +4985,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
@@ -4962,6 +5016,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -5374,54 +5429,80 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    moved bigint;
+    moved bigint := 0;
+    moved_now bigint;
 begin
     -- The caller has the leaf for itself. A job that is being finished right now keeps its row
-    -- locked, and the lock timeout of the caller ends the attempt.
-    with living as materialized (
-        select j.job_id, j.queue_id
-        from pgq.job as j
-        where j.segment = _move_payloads.leaf
-        union all
-        select d.job_id, d.queue_id
-        from pgq.dead_job as d
-        where d.segment = _move_payloads.leaf
-    ),
+    -- locked, and the lock timeout of the caller ends the attempt. One that died, or was redriven,
+    -- while its row was waited for has a new row, which only the next statement sees.
+    loop
+        with living as materialized (
+            select j.job_id, j.queue_id
+            from pgq.job as j
+            where j.segment = _move_payloads.leaf
+            union all
+            select d.job_id, d.queue_id
+            from pgq.dead_job as d
+            where d.segment = _move_payloads.leaf
+        ),
 
-    copied as (
-        insert into pgq.message (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        copied as (
+            insert into pgq.message (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                m.partition_id,
+                m.log_offset,
+                m.published_at,
+                q.segment,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from living as l
+            inner join pgq.queue as q on q.queue_id = l.queue_id
+            inner join pgq.message as m
+                on m.segment = _move_payloads.leaf
+                and m.partition_id = q.partition_id
+                and m.log_offset = l.job_id
+            on conflict do nothing
+        ),
+
+        moved_jobs as (
+            update pgq.job as j
+            set segment = q.segment
+            from pgq.queue as q
+            where j.segment = _move_payloads.leaf
+                and q.queue_id = j.queue_id
+            returning j.job_id
+        ),
+
+        moved_dead_jobs as (
+            update pgq.dead_job as d
+            set segment = q.segment
+            from pgq.queue as q
+            where d.segment = _move_payloads.leaf
+                and q.queue_id = d.queue_id
+            returning d.job_id
         )
-        select
-            m.partition_id, m.log_offset, m.published_at, q.segment, m.key, m.headers, m.payload, m.body
-        from living as l
-        inner join pgq.queue as q on q.queue_id = l.queue_id
-        inner join pgq.message as m
-            on m.segment = _move_payloads.leaf
-            and m.partition_id = q.partition_id
-            and m.log_offset = l.job_id
-    ),
 
-    moved_jobs as (
-        update pgq.job as j
-        set segment = q.segment
-        from pgq.queue as q
-        where j.segment = _move_payloads.leaf
-            and q.queue_id = j.queue_id
-        returning j.job_id
-    ),
+        select (select count(*) from moved_jobs) + (select count(*) from moved_dead_jobs)
+        into moved_now;
 
-    moved_dead_jobs as (
-        update pgq.dead_job as d
-        set segment = q.segment
-        from pgq.queue as q
-        where d.segment = _move_payloads.leaf
-            and q.queue_id = d.queue_id
-        returning d.job_id
-    )
+        moved := moved + moved_now;
 
-    select (select count(*) from moved_jobs) + (select count(*) from moved_dead_jobs)
-    into moved;
+        exit when not exists (
+            select
+            from pgq.job as j
+            inner join pgq.queue as q on q.queue_id = j.queue_id
+            where j.segment = _move_payloads.leaf
+        ) and not exists (
+            select
+            from pgq.dead_job as d
+            inner join pgq.queue as q on q.queue_id = d.queue_id
+            where d.segment = _move_payloads.leaf
+        );
+    end loop;
 
     return moved;
 end
@@ -5460,6 +5541,12 @@ begin
             )
             and not exists (
                 select from pgq.segment_range as r where r.segment = s.segment
+            )
+            and not exists (
+                select
+                from pgq.job_archive as a
+                inner join pgq.queue as q on q.queue_id = a.queue_id
+                where a.segment = s.segment
             ) as out_of_use
         from pgq.segment as s
         inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
@@ -5527,6 +5614,7 @@ declare
     -- Before this transaction has an id of its own, which would hold the horizon back.
     started pg_snapshot := pg_current_snapshot();
     moment timestamptz := pgq._clock();
+    part text;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'cleanup needs READ COMMITTED'
@@ -5534,22 +5622,32 @@ begin
                 hint = 'Call it in a transaction of its own.';
     end if;
 
-    -- What holds strong locks comes last.
-    begin
-        return query
-        select r.* from pgq._clean_jobs(moment) as r;
-        return query
-        select r.* from pgq._clean_positions() as r;
-        return query
-        select r.* from pgq._close_segments(started) as r;
-        return query
-        select r.* from pgq._seal_segments(moment) as r;
-        return query
-        select r.* from pgq._truncate_segments(moment) as r;
-    exception
-        when lock_not_available then
-            return next row('busy', 'cleanup', 1)::pgq.cleanup_report;
-    end;
+    -- A part that meets a lock is undone and reported as busy, the others are done. What holds
+    -- strong locks comes last.
+    foreach part in array array['jobs', 'positions', 'closing', 'sealing', 'truncation'] loop
+        begin
+            case part
+                when 'jobs' then
+                    return query
+                    select r.* from pgq._clean_jobs(moment) as r;
+                when 'positions' then
+                    return query
+                    select r.* from pgq._clean_positions() as r;
+                when 'closing' then
+                    return query
+                    select r.* from pgq._close_segments(started) as r;
+                when 'sealing' then
+                    return query
+                    select r.* from pgq._seal_segments(moment) as r;
+                when 'truncation' then
+                    return query
+                    select r.* from pgq._truncate_segments(moment) as r;
+            end case;
+        exception
+            when lock_not_available then
+                return next row('busy', part, 1)::pgq.cleanup_report;
+        end;
+    end loop;
 end
 $$;
 
@@ -5558,8 +5656,8 @@ comment on function pgq.cleanup() is
 do. It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last
 attempt to the dead ones, opens new segments, and empties those that are older than their
 retention. Call it every minute or so, from cron or pg_cron or any client; delivery never depends
-on it, disk space does. It waits 0.2 s at most for a lock and reports busy then; the next call
-goes on. Several at once do no harm.
+on it, disk space does. It waits 0.2 s at most for a lock; the part that met it is then undone and
+reported as busy, and the next call goes on. Several at once do no harm.
 Errors: 25001 not under READ COMMITTED.';
 
 -- ==== sql/shared/leaves.sql

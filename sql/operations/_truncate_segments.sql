@@ -25,6 +25,12 @@ begin
             )
             and not exists (
                 select from pgq.segment_range as r where r.segment = s.segment
+            )
+            and not exists (
+                select
+                from pgq.job_archive as a
+                inner join pgq.queue as q on q.queue_id = a.queue_id
+                where a.segment = s.segment
             ) as out_of_use
         from pgq.segment as s
         inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id

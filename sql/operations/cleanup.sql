@@ -12,6 +12,7 @@ declare
     -- Before this transaction has an id of its own, which would hold the horizon back.
     started pg_snapshot := pg_current_snapshot();
     moment timestamptz := pgq._clock();
+    part text;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'cleanup needs READ COMMITTED'
@@ -19,22 +20,32 @@ begin
                 hint = 'Call it in a transaction of its own.';
     end if;
 
-    -- What holds strong locks comes last.
-    begin
-        return query
-        select r.* from pgq._clean_jobs(moment) as r;
-        return query
-        select r.* from pgq._clean_positions() as r;
-        return query
-        select r.* from pgq._close_segments(started) as r;
-        return query
-        select r.* from pgq._seal_segments(moment) as r;
-        return query
-        select r.* from pgq._truncate_segments(moment) as r;
-    exception
-        when lock_not_available then
-            return next row('busy', 'cleanup', 1)::pgq.cleanup_report;
-    end;
+    -- A part that meets a lock is undone and reported as busy, the others are done. What holds
+    -- strong locks comes last.
+    foreach part in array array['jobs', 'positions', 'closing', 'sealing', 'truncation'] loop
+        begin
+            case part
+                when 'jobs' then
+                    return query
+                    select r.* from pgq._clean_jobs(moment) as r;
+                when 'positions' then
+                    return query
+                    select r.* from pgq._clean_positions() as r;
+                when 'closing' then
+                    return query
+                    select r.* from pgq._close_segments(started) as r;
+                when 'sealing' then
+                    return query
+                    select r.* from pgq._seal_segments(moment) as r;
+                when 'truncation' then
+                    return query
+                    select r.* from pgq._truncate_segments(moment) as r;
+            end case;
+        exception
+            when lock_not_available then
+                return next row('busy', part, 1)::pgq.cleanup_report;
+        end;
+    end loop;
 end
 $$;
 
@@ -43,6 +54,6 @@ comment on function pgq.cleanup() is
 do. It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last
 attempt to the dead ones, opens new segments, and empties those that are older than their
 retention. Call it every minute or so, from cron or pg_cron or any client; delivery never depends
-on it, disk space does. It waits 0.2 s at most for a lock and reports busy then; the next call
-goes on. Several at once do no harm.
+on it, disk space does. It waits 0.2 s at most for a lock; the part that met it is then undone and
+reported as busy, and the next call goes on. Several at once do no harm.
 Errors: 25001 not under READ COMMITTED.';

@@ -30,6 +30,10 @@ begin
     snapshot := pg_current_snapshot();
 
     if state.candidate_at > _raise_floor.moment then
+        if state.candidate_at <= pgq._clock() then
+            -- A claim that began later was here first.
+            return;
+        end if;
         -- The clock was set back. Begin anew: jobs may have been written below the floors.
         raised := array_fill('-infinity'::timestamptz, array[10]);
     elsif state.candidate_xid <= pg_snapshot_xmin(snapshot) then

@@ -8,6 +8,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -29,6 +30,11 @@ begin
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
+    -- As for the messages: where there is no retention, nothing else would remove them.
+    if target.retention is null then
+        delete from pgq.job_archive as a
+        where a.queue_id = target.queue_id;
+    end if;
     perform pgq._forget_messages(array[target.partition_id], target.storage_class_id);
 end
 $$;

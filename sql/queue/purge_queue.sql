@@ -8,6 +8,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -28,15 +29,16 @@ begin
             using errcode = '22004';
     end if;
 
-    delete from pgq.dead_job as d
-    where d.queue_id = target_id;
-    get diagnostics dead = row_count;
-
+    -- Dead letters come last: a job that dies while this waits for its row is then among them.
     if not purge_queue.dead_only then
         delete from pgq.job as j
         where j.queue_id = target_id;
         get diagnostics alive = row_count;
     end if;
+
+    delete from pgq.dead_job as d
+    where d.queue_id = target_id;
+    get diagnostics dead = row_count;
 
     return dead + alive;
 end

@@ -8,19 +8,22 @@ as $$
 declare
     found_id bigint;
 begin
-    insert into pgq.storage_class (retention, max_bytes, owner_id)
-    values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
-    on conflict do nothing;
+    -- Again when cleanup removes a class out of use between the two statements.
+    while found_id is null loop
+        insert into pgq.storage_class (retention, max_bytes, owner_id)
+        values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
+        on conflict do nothing;
 
-    -- The lock is held to the end: two callers must not open a segment for one class.
-    select c.storage_class_id
-    into found_id
-    from pgq.storage_class as c
-    where
-        coalesce(c.retention, interval '-1 day')
-        = coalesce(_storage_class.retention, interval '-1 day')
-        and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
-    for update;
+        -- The lock is held to the end: two callers must not open a segment for one class.
+        select c.storage_class_id
+        into found_id
+        from pgq.storage_class as c
+        where
+            coalesce(c.retention, interval '-1 day')
+            = coalesce(_storage_class.retention, interval '-1 day')
+            and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
+        for update;
+    end loop;
 
     if not exists (
         select from pgq.segment as s
