@@ -600,16 +600,18 @@ comment on table pgq.queue_floor_lock is
 create table pgq.queue_floor (
     queue_id bigint not null,
     seq bigint not null,
-    floors timestamptz[] not null,
+    floor_times timestamptz[] not null,
+    floor_ids bigint[] not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
     primary key (queue_id, seq)
 );
 
 comment on table pgq.queue_floor is
-'Below which visible_at no claimable job exists, as a journal: the row with the highest seq counts.';
+'Below which visible_at and job_id no claimable job exists, as a journal: the row with the highest seq counts.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
-comment on column pgq.queue_floor.floors is 'The floor of each priority, 0 to 9.';
+comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at …';
+comment on column pgq.queue_floor.floor_ids is '… and, among jobs of that time, the job_id.';
 comment on column pgq.queue_floor.candidate_at is
 'Where the floors may rise to, and when that was noted.';
 comment on column pgq.queue_floor.candidate_xid is
@@ -3545,8 +3547,17 @@ begin
     insert into pgq.queue_floor_lock (queue_id)
     values (new_id);
 
-    insert into pgq.queue_floor (queue_id, seq, floors, candidate_at, candidate_xid)
-    values (new_id, 1, array_fill('-infinity'::timestamptz, array[10]), '-infinity', '0');
+    insert into pgq.queue_floor (
+        queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+    )
+    values (
+        new_id,
+        1,
+        array_fill('-infinity'::timestamptz, array[10]),
+        array_fill(0::bigint, array[10]),
+        '-infinity',
+        '0'
+    );
 
     return pgq._queue_info(create_queue.queue);
 end
@@ -4195,7 +4206,8 @@ as $$
 declare
     state pgq.queue_floor;
     snapshot pg_snapshot;
-    raised timestamptz[];
+    raised_times timestamptz[];
+    raised_ids bigint[];
 begin
     -- Another claim is at it, or this session's snapshot is older than the newest row: leave it be.
     perform 1
@@ -4213,7 +4225,8 @@ begin
     where f.queue_id = _raise_floor.queue_id
     order by f.seq desc
     limit 1;
-    raised := state.floors;
+    raised_times := state.floor_times;
+    raised_ids := state.floor_ids;
     snapshot := pg_current_snapshot();
 
     if state.candidate_at > _raise_floor.moment then
@@ -4222,41 +4235,54 @@ begin
             return;
         end if;
         -- The clock was set back. Begin anew: jobs may have been written below the floors.
-        raised := array_fill('-infinity'::timestamptz, array[10]);
+        raised_times := array_fill('-infinity'::timestamptz, array[10]);
+        raised_ids := array_fill(0::bigint, array[10]);
     elsif state.candidate_xid <= pg_snapshot_xmin(snapshot) then
         -- Every transaction that could write below the candidate has ended: whoever began later
         -- reads a later clock. So the floor may rise to the first job there is, or else to the
         -- candidate.
-        select array_agg(
-            greatest(
-                f.floor,
-                least(
-                    state.candidate_at,
-                    (
-                        select j.visible_at
-                        from pgq.job as j
-                        where j.queue_id = _raise_floor.queue_id
-                            and j.priority = f.place - 1
-                            and j.visible_at >= f.floor
-                        order by j.visible_at
-                        limit 1
-                    )
-                )
+        select
+            array_agg(
+                case
+                    when f.floor_time >= state.candidate_at then f.floor_time
+                    when j.visible_at < state.candidate_at then j.visible_at
+                    else state.candidate_at
+                end
+                order by f.place
+            ),
+            array_agg(
+                case
+                    when f.floor_time >= state.candidate_at then f.floor_id
+                    when j.visible_at < state.candidate_at then j.job_id
+                    else 0
+                end
+                order by f.place
             )
-            order by f.place
-        )
-        into raised
-        from unnest(state.floors) with ordinality as f (floor, place);
+        into raised_times, raised_ids
+        from unnest(state.floor_times, state.floor_ids)
+            with ordinality as f (floor_time, floor_id, place)
+        left join lateral (
+            select k.visible_at, k.job_id
+            from pgq.job as k
+            where k.queue_id = _raise_floor.queue_id
+                and k.priority = f.place - 1
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true;
     elsif state.candidate_xid <= pg_snapshot_xmax(snapshot) then
         -- Too early for this candidate.
         return;
     end if;
 
-    insert into pgq.queue_floor (queue_id, seq, floors, candidate_at, candidate_xid)
+    insert into pgq.queue_floor (
+        queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+    )
     values (
         _raise_floor.queue_id,
         state.seq + 1,
-        raised,
+        raised_times,
+        raised_ids,
         _raise_floor.moment,
         pg_snapshot_xmax(snapshot)
     );
@@ -4300,7 +4326,8 @@ declare
     queue_lease interval;
     max_attempts integer;
     paused boolean;
-    floors timestamptz[];
+    floor_times timestamptz[];
+    floor_ids bigint[];
     candidate_at timestamptz;
     moment timestamptz;
     token uuid;
@@ -4316,11 +4343,27 @@ begin
         perform pgq._check_interval('lease', claim_job.lease, false);
     end if;
 
-    select q.queue_id, q.partition_id, q.lease, q.max_attempts, q.paused, f.floors, f.candidate_at
-    into target_id, store_id, queue_lease, max_attempts, paused, floors, candidate_at
+    select
+        q.queue_id,
+        q.partition_id,
+        q.lease,
+        q.max_attempts,
+        q.paused,
+        f.floor_times,
+        f.floor_ids,
+        f.candidate_at
+    into
+        target_id,
+        store_id,
+        queue_lease,
+        max_attempts,
+        paused,
+        floor_times,
+        floor_ids,
+        candidate_at
     from pgq.queue as q
     cross join lateral (
-        select g.floors, g.candidate_at
+        select g.floor_times, g.floor_ids, g.candidate_at
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
         order by g.seq desc
@@ -4345,13 +4388,13 @@ begin
         if claim_job.label is null then
             with picked as materialized (
                 select j.job_id, j.visible_at
-                from unnest(floors) with ordinality as f (floor, place)
+                from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
                     where k.queue_id = target_id
                         and k.priority = f.place - 1
-                        and k.visible_at >= f.floor
+                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                         and k.visible_at <= moment
                         and (k.expires_at is null or k.expires_at > moment)
                     order by k.visible_at, k.job_id
@@ -4390,13 +4433,13 @@ begin
             -- The same by the index on the label.
             with picked as materialized (
                 select j.job_id, j.visible_at
-                from unnest(floors) with ordinality as f (floor, place)
+                from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
                     where k.queue_id = target_id
                         and k.priority = f.place - 1
-                        and k.visible_at >= f.floor
+                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                         and k.visible_at <= moment
                         and (k.expires_at is null or k.expires_at > moment)
                         and k.label = claim_job.label
@@ -5170,7 +5213,7 @@ begin
     ),
 
     stranded as (
-        select f.queue_id, f.seq, f.candidate_at, f.candidate_xid, s.floors, s.jobs
+        select f.queue_id, f.seq, f.candidate_at, f.candidate_xid, s.floor_times, s.floor_ids
         from lock as l
         cross join lateral (
             select g.*
@@ -5181,24 +5224,36 @@ begin
         ) as f
         cross join lateral (
             select
-                array_agg(least(p.floor, j.visible_at) order by p.place) as floors,
-                count(*) filter (where j.visible_at < p.floor) as jobs
-            from unnest(f.floors) with ordinality as p (floor, place)
+                array_agg(
+                    case when j.below then j.visible_at else p.floor_time end order by p.place
+                ) as floor_times,
+                array_agg(
+                    case when j.below then j.job_id else p.floor_id end order by p.place
+                ) as floor_ids,
+                bool_or(j.below) as below
+            from unnest(f.floor_times, f.floor_ids)
+                with ordinality as p (floor_time, floor_id, place)
             left join lateral (
-                select k.visible_at
+                select
+                    k.visible_at,
+                    k.job_id,
+                    (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
                 from pgq.job as k
                 where k.queue_id = f.queue_id
                     and k.priority = p.place - 1
-                order by k.visible_at
+                order by k.visible_at, k.job_id
                 limit 1
             ) as j on true
         ) as s
-        where s.jobs > 0
+        where s.below
     ),
 
     lowered as (
-        insert into pgq.queue_floor (queue_id, seq, floors, candidate_at, candidate_xid)
-        select s.queue_id, s.seq + 1, s.floors, s.candidate_at, s.candidate_xid
+        insert into pgq.queue_floor (
+            queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+        )
+        select
+            s.queue_id, s.seq + 1, s.floor_times, s.floor_ids, s.candidate_at, s.candidate_xid
         from stranded as s
         on conflict do nothing
         returning queue_id

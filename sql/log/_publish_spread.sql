@@ -85,6 +85,11 @@ begin
         end if;
     end loop;
 
+    if not found then
+        -- The topic was dropped while this call waited for its partitions.
+        perform pgq._fail_unknown_topic(_publish_spread.topic);
+    end if;
+
     stamp := pgq._clock();
 
     return query

@@ -10,7 +10,17 @@ as $$
 declare
     target pgq.topic;
     partition_ids bigint[];
+    group_ids bigint[];
 begin
+    -- Publishers that are under way end first; those that come later find nothing. They may need
+    -- the row of the topic while they hold a partition, so it is locked after the partitions.
+    perform
+    from pgq.topic as t
+    inner join pgq.partition as p on p.topic_id = t.topic_id
+    where t.topic = drop_topic.topic
+    order by p.partition
+    for update of p;
+
     select t.*
     into target
     from pgq.topic as t
@@ -21,7 +31,7 @@ begin
         perform pgq._fail_unknown_topic(drop_topic.topic);
     end if;
 
-    -- Publishers that are under way end first; those that come later find nothing.
+    -- Partitions that were added in between.
     perform
     from pgq.partition as p
     where p.topic_id = target.topic_id
@@ -31,14 +41,16 @@ begin
     partition_ids := array(
         select p.partition_id from pgq.partition as p where p.topic_id = target.topic_id
     );
-
-    delete from pgq.group_position as j
-    using pgq.consumer_group as g
-    where g.topic_id = target.topic_id
-        and j.group_id = g.group_id;
+    group_ids := array(
+        select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
+    );
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
+
+    -- Only now: members that were under way have ended, and noted their last position.
+    delete from pgq.group_position as j
+    where j.group_id = any(group_ids);
 
     perform pgq._forget_messages(partition_ids, target.storage_class_id);
 end

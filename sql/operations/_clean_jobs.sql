@@ -96,7 +96,7 @@ begin
     ),
 
     stranded as (
-        select f.queue_id, f.seq, f.candidate_at, f.candidate_xid, s.floors, s.jobs
+        select f.queue_id, f.seq, f.candidate_at, f.candidate_xid, s.floor_times, s.floor_ids
         from lock as l
         cross join lateral (
             select g.*
@@ -107,24 +107,36 @@ begin
         ) as f
         cross join lateral (
             select
-                array_agg(least(p.floor, j.visible_at) order by p.place) as floors,
-                count(*) filter (where j.visible_at < p.floor) as jobs
-            from unnest(f.floors) with ordinality as p (floor, place)
+                array_agg(
+                    case when j.below then j.visible_at else p.floor_time end order by p.place
+                ) as floor_times,
+                array_agg(
+                    case when j.below then j.job_id else p.floor_id end order by p.place
+                ) as floor_ids,
+                bool_or(j.below) as below
+            from unnest(f.floor_times, f.floor_ids)
+                with ordinality as p (floor_time, floor_id, place)
             left join lateral (
-                select k.visible_at
+                select
+                    k.visible_at,
+                    k.job_id,
+                    (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
                 from pgq.job as k
                 where k.queue_id = f.queue_id
                     and k.priority = p.place - 1
-                order by k.visible_at
+                order by k.visible_at, k.job_id
                 limit 1
             ) as j on true
         ) as s
-        where s.jobs > 0
+        where s.below
     ),
 
     lowered as (
-        insert into pgq.queue_floor (queue_id, seq, floors, candidate_at, candidate_xid)
-        select s.queue_id, s.seq + 1, s.floors, s.candidate_at, s.candidate_xid
+        insert into pgq.queue_floor (
+            queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+        )
+        select
+            s.queue_id, s.seq + 1, s.floor_times, s.floor_ids, s.candidate_at, s.candidate_xid
         from stranded as s
         on conflict do nothing
         returning queue_id

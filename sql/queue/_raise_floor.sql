@@ -8,7 +8,8 @@ as $$
 declare
     state pgq.queue_floor;
     snapshot pg_snapshot;
-    raised timestamptz[];
+    raised_times timestamptz[];
+    raised_ids bigint[];
 begin
     -- Another claim is at it, or this session's snapshot is older than the newest row: leave it be.
     perform 1
@@ -26,7 +27,8 @@ begin
     where f.queue_id = _raise_floor.queue_id
     order by f.seq desc
     limit 1;
-    raised := state.floors;
+    raised_times := state.floor_times;
+    raised_ids := state.floor_ids;
     snapshot := pg_current_snapshot();
 
     if state.candidate_at > _raise_floor.moment then
@@ -35,41 +37,54 @@ begin
             return;
         end if;
         -- The clock was set back. Begin anew: jobs may have been written below the floors.
-        raised := array_fill('-infinity'::timestamptz, array[10]);
+        raised_times := array_fill('-infinity'::timestamptz, array[10]);
+        raised_ids := array_fill(0::bigint, array[10]);
     elsif state.candidate_xid <= pg_snapshot_xmin(snapshot) then
         -- Every transaction that could write below the candidate has ended: whoever began later
         -- reads a later clock. So the floor may rise to the first job there is, or else to the
         -- candidate.
-        select array_agg(
-            greatest(
-                f.floor,
-                least(
-                    state.candidate_at,
-                    (
-                        select j.visible_at
-                        from pgq.job as j
-                        where j.queue_id = _raise_floor.queue_id
-                            and j.priority = f.place - 1
-                            and j.visible_at >= f.floor
-                        order by j.visible_at
-                        limit 1
-                    )
-                )
+        select
+            array_agg(
+                case
+                    when f.floor_time >= state.candidate_at then f.floor_time
+                    when j.visible_at < state.candidate_at then j.visible_at
+                    else state.candidate_at
+                end
+                order by f.place
+            ),
+            array_agg(
+                case
+                    when f.floor_time >= state.candidate_at then f.floor_id
+                    when j.visible_at < state.candidate_at then j.job_id
+                    else 0
+                end
+                order by f.place
             )
-            order by f.place
-        )
-        into raised
-        from unnest(state.floors) with ordinality as f (floor, place);
+        into raised_times, raised_ids
+        from unnest(state.floor_times, state.floor_ids)
+            with ordinality as f (floor_time, floor_id, place)
+        left join lateral (
+            select k.visible_at, k.job_id
+            from pgq.job as k
+            where k.queue_id = _raise_floor.queue_id
+                and k.priority = f.place - 1
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true;
     elsif state.candidate_xid <= pg_snapshot_xmax(snapshot) then
         -- Too early for this candidate.
         return;
     end if;
 
-    insert into pgq.queue_floor (queue_id, seq, floors, candidate_at, candidate_xid)
+    insert into pgq.queue_floor (
+        queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+    )
     values (
         _raise_floor.queue_id,
         state.seq + 1,
-        raised,
+        raised_times,
+        raised_ids,
         _raise_floor.moment,
         pg_snapshot_xmax(snapshot)
     );

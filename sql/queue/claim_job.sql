@@ -13,6 +13,7 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
@@ -23,7 +24,8 @@ declare
     queue_lease interval;
     max_attempts integer;
     paused boolean;
-    floors timestamptz[];
+    floor_times timestamptz[];
+    floor_ids bigint[];
     candidate_at timestamptz;
     moment timestamptz;
     token uuid;
@@ -39,11 +41,27 @@ begin
         perform pgq._check_interval('lease', claim_job.lease, false);
     end if;
 
-    select q.queue_id, q.partition_id, q.lease, q.max_attempts, q.paused, f.floors, f.candidate_at
-    into target_id, store_id, queue_lease, max_attempts, paused, floors, candidate_at
+    select
+        q.queue_id,
+        q.partition_id,
+        q.lease,
+        q.max_attempts,
+        q.paused,
+        f.floor_times,
+        f.floor_ids,
+        f.candidate_at
+    into
+        target_id,
+        store_id,
+        queue_lease,
+        max_attempts,
+        paused,
+        floor_times,
+        floor_ids,
+        candidate_at
     from pgq.queue as q
     cross join lateral (
-        select g.floors, g.candidate_at
+        select g.floor_times, g.floor_ids, g.candidate_at
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
         order by g.seq desc
@@ -68,13 +86,13 @@ begin
         if claim_job.label is null then
             with picked as materialized (
                 select j.job_id, j.visible_at
-                from unnest(floors) with ordinality as f (floor, place)
+                from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
                     where k.queue_id = target_id
                         and k.priority = f.place - 1
-                        and k.visible_at >= f.floor
+                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                         and k.visible_at <= moment
                         and (k.expires_at is null or k.expires_at > moment)
                     order by k.visible_at, k.job_id
@@ -113,13 +131,13 @@ begin
             -- The same by the index on the label.
             with picked as materialized (
                 select j.job_id, j.visible_at
-                from unnest(floors) with ordinality as f (floor, place)
+                from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
                     where k.queue_id = target_id
                         and k.priority = f.place - 1
-                        and k.visible_at >= f.floor
+                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                         and k.visible_at <= moment
                         and (k.expires_at is null or k.expires_at > moment)
                         and k.label = claim_job.label

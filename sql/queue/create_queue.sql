@@ -84,8 +84,17 @@ begin
     insert into pgq.queue_floor_lock (queue_id)
     values (new_id);
 
-    insert into pgq.queue_floor (queue_id, seq, floors, candidate_at, candidate_xid)
-    values (new_id, 1, array_fill('-infinity'::timestamptz, array[10]), '-infinity', '0');
+    insert into pgq.queue_floor (
+        queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+    )
+    values (
+        new_id,
+        1,
+        array_fill('-infinity'::timestamptz, array[10]),
+        array_fill(0::bigint, array[10]),
+        '-infinity',
+        '0'
+    );
 
     return pgq._queue_info(create_queue.queue);
 end

@@ -125,16 +125,18 @@ comment on table pgq.queue_floor_lock is
 create table pgq.queue_floor (
     queue_id bigint not null,
     seq bigint not null,
-    floors timestamptz[] not null,
+    floor_times timestamptz[] not null,
+    floor_ids bigint[] not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
     primary key (queue_id, seq)
 );
 
 comment on table pgq.queue_floor is
-'Below which visible_at no claimable job exists, as a journal: the row with the highest seq counts.';
+'Below which visible_at and job_id no claimable job exists, as a journal: the row with the highest seq counts.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
-comment on column pgq.queue_floor.floors is 'The floor of each priority, 0 to 9.';
+comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at …';
+comment on column pgq.queue_floor.floor_ids is '… and, among jobs of that time, the job_id.';
 comment on column pgq.queue_floor.candidate_at is
 'Where the floors may rise to, and when that was noted.';
 comment on column pgq.queue_floor.candidate_xid is
