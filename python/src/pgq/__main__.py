@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -146,6 +147,9 @@ def _demo(given: argparse.Namespace) -> int:
         from pgq.demo import DemoError, run
     except ModuleNotFoundError as error:
         raise _missing(error) from None
+    # Leave by the ordinary way out, which takes everything down, when told to stop.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         return run(given.rows)
     except DemoError as error:
