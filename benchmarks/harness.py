@@ -19,8 +19,9 @@ from types import TracebackType
 from typing import Any, cast
 
 import psycopg
-from pgq.embedded import Server
 from psycopg import sql
+
+from pgq.embedded import Server
 
 __all__ = [
     "SETTINGS",
