@@ -186,7 +186,7 @@ create type pgq._claim_state as (
     partition_id bigint,
     first_offset bigint,
     last_offset bigint,
-    segments integer [],
+    segment integer,
     lease_token uuid
 );
 
@@ -1291,29 +1291,53 @@ $$;
 comment on function pgq._tip(bigint, integer, bigint) is
 'The newest offset of a partition; 0 when it never had a message. The planner inlines it.';
 
--- ==== sql/log/_segments.sql
+-- ==== sql/log/_messages_across.sql
 
-create function pgq._segments(partition_id bigint, first_offset bigint, last_offset bigint)
-returns integer[]
-language sql
+create function pgq._messages_across(
+    partition_id bigint,
+    partition integer,
+    first_offset bigint,
+    last_offset bigint
+)
+returns setof pgq.message_record
+language plpgsql
 stable
 parallel safe
 as $$
-select array_agg(s.segment order by s.first_offset)
-from (
-    select
-        r.segment,
-        r.first_offset,
-        lead(r.first_offset) over (order by r.first_offset) as next_first_offset
-    from pgq.segment_range as r
-    where r.partition_id = _segments.partition_id
-) as s
-where s.first_offset <= _segments.last_offset
-    and coalesce(s.next_first_offset > _segments.first_offset, true)
+#variable_conflict use_column
+declare
+    run record;
+begin
+    -- A topic whose retention was changed and changed back has several runs in one segment.
+    for run in
+        select r.segment, r.first_offset, r.next_first_offset - 1 as last_offset
+        from (
+            select
+                s.segment,
+                s.first_offset,
+                lead(s.first_offset) over (order by s.first_offset) as next_first_offset
+            from pgq.segment_range as s
+            where s.partition_id = _messages_across.partition_id
+        ) as r
+        where r.first_offset <= _messages_across.last_offset
+            and coalesce(r.next_first_offset > _messages_across.first_offset, true)
+        order by r.first_offset
+    loop
+        return query
+        select m.*
+        from pgq._messages(
+            run.segment,
+            _messages_across.partition_id,
+            _messages_across.partition,
+            greatest(run.first_offset, _messages_across.first_offset),
+            least(run.last_offset, _messages_across.last_offset)
+        ) as m;
+    end loop;
+end
 $$;
 
-comment on function pgq._segments(bigint, bigint, bigint) is
-'The segments that hold a range of a partition''s offsets, in order.';
+comment on function pgq._messages_across(bigint, integer, bigint, bigint) is
+'The messages of one partition from a range that may go over several segments, in order.';
 
 -- ==== sql/log/_offset_at.sql
 
@@ -1341,7 +1365,14 @@ begin
         select m.published_at
         into middle_at
         from pgq.message as m
-        where m.segment = (pgq._segments(_offset_at.partition_id, middle, middle))[1]
+        where m.segment = (
+                select r.segment
+                from pgq.segment_range as r
+                where r.partition_id = _offset_at.partition_id
+                    and r.first_offset <= middle
+                order by r.first_offset desc
+                limit 1
+            )
             and m.partition_id = _offset_at.partition_id
             and m.log_offset = middle;
 
@@ -2606,9 +2637,10 @@ begin
         end if;
 
         claimed.first_offset := state.next_offset;
-        claimed.segments := array[state.segment];
+        claimed.segment := state.segment;
         exit when state.next_offset >= state.segment_first_offset;
 
+        claimed.segment := null;
         first_available := pgq._first_available(state.partition_id);
         if state.next_offset < first_available then
             if state.out_of_range = 'error' then
@@ -2624,11 +2656,6 @@ begin
                 continue;
             end if;
         end if;
-        claimed.segments := pgq._segments(
-            state.partition_id,
-            claimed.first_offset,
-            least(state.tip, claimed.first_offset + _claim.max_messages - 1)
-        );
         exit;
     end loop;
 
@@ -2670,7 +2697,8 @@ $$;
 
 comment on function pgq._claim(text, text, integer, integer, interval) is
 'The common part of claim_offsets, consume and poll: takes the next messages of a partition for a
-group, for good when lease is null. Null: nothing to read.';
+group, for good when lease is null. Null: nothing to read. Its segment is null when they may stand
+in several.';
 
 -- ==== sql/log/claim_offsets.sql
 
@@ -2744,10 +2772,7 @@ as $$
 #variable_conflict use_column
 declare
     place pgq.partition;
-    segments integer[];
-    segment integer;
-    found_here bigint;
-    found_so_far bigint := 0;
+    found bigint;
 begin
     if fetch_range.first_offset is null or fetch_range.last_offset is null then
         raise exception 'argument "%" must not be null',
@@ -2774,32 +2799,30 @@ begin
         return;
     end if;
 
-    segments := array[place.segment];
-    if fetch_range.first_offset < place.segment_first_offset then
-        segments := coalesce(
-            pgq._segments(
-                place.partition_id, fetch_range.first_offset, fetch_range.last_offset
-            ),
-            '{}'
-        );
-    end if;
-
-    foreach segment in array segments loop
+    if fetch_range.first_offset >= place.segment_first_offset then
         return query
         select m.*
         from pgq._messages(
-            segment,
+            place.segment,
             place.partition_id,
             fetch_range.partition,
             fetch_range.first_offset,
             fetch_range.last_offset
         ) as m;
-        get diagnostics found_here = row_count;
-        found_so_far := found_so_far + found_here;
-    end loop;
+    else
+        return query
+        select m.*
+        from pgq._messages_across(
+            place.partition_id,
+            fetch_range.partition,
+            fetch_range.first_offset,
+            fetch_range.last_offset
+        ) as m;
+    end if;
+    get diagnostics found = row_count;
 
     -- Never less than was asked for without a word: offsets have no gaps.
-    if fetch_range.first_offset + found_so_far <= fetch_range.last_offset then
+    if fetch_range.first_offset + found <= fetch_range.last_offset then
         perform pgq._fail_out_of_range(
             fetch_range.topic,
             fetch_range.partition,
@@ -2850,7 +2873,6 @@ as $$
 #variable_conflict use_column
 declare
     claimed pgq._claim_state;
-    segment integer;
 begin
     claimed := pgq._claim(
         consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
@@ -2859,17 +2881,24 @@ begin
         return;
     end if;
 
-    foreach segment in array claimed.segments loop
+    if claimed.segment is null then
         return query
         select m.*
-        from pgq._messages(
-            segment,
-            claimed.partition_id,
-            claimed.partition,
-            claimed.first_offset,
-            claimed.last_offset
+        from pgq._messages_across(
+            claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
-    end loop;
+        return;
+    end if;
+
+    return query
+    select m.*
+    from pgq._messages(
+        claimed.segment,
+        claimed.partition_id,
+        claimed.partition,
+        claimed.first_offset,
+        claimed.last_offset
+    ) as m;
 end
 $$;
 
@@ -2903,7 +2932,6 @@ as $$
 declare
     place record;
     room bigint;
-    segment integer;
     last_offset bigint;
     first_available bigint;
 begin
@@ -2948,13 +2976,11 @@ begin
         last_offset := least(place.tip, place.next_offset + room - 1);
         continue when last_offset < place.next_offset;
 
-        foreach segment in array pgq._segments(place.partition_id, place.next_offset, last_offset) loop
-            return query
-            select m.*
-            from pgq._messages(
-                segment, place.partition_id, place.partition, place.next_offset, last_offset
-            ) as m;
-        end loop;
+        return query
+        select m.*
+        from pgq._messages_across(
+            place.partition_id, place.partition, place.next_offset, last_offset
+        ) as m;
 
         room := room - (last_offset - place.next_offset + 1);
         exit when room = 0;
@@ -2994,7 +3020,6 @@ as $$
 #variable_conflict use_column
 declare
     claimed pgq._claim_state;
-    segment integer;
 begin
     perform pgq._check_interval('lease', poll.lease, false);
 
@@ -3005,17 +3030,24 @@ begin
         return;
     end if;
 
-    foreach segment in array claimed.segments loop
+    if claimed.segment is null then
         return query
         select claimed.lease_token, m.*
-        from pgq._messages(
-            segment,
-            claimed.partition_id,
-            claimed.partition,
-            claimed.first_offset,
-            claimed.last_offset
+        from pgq._messages_across(
+            claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
-    end loop;
+        return;
+    end if;
+
+    return query
+    select claimed.lease_token, m.*
+    from pgq._messages(
+        claimed.segment,
+        claimed.partition_id,
+        claimed.partition,
+        claimed.first_offset,
+        claimed.last_offset
+    ) as m;
 end
 $$;
 
@@ -5632,8 +5664,13 @@ begin
             moved := pgq._move_payloads(target.segment);
             execute format('truncate pgq.message_%1$s, pgq.job_archive_%1$s', target.segment);
 
+            -- The log of a partition begins behind what is removed. Older messages that were to be
+            -- kept longer, before its retention became shorter, go from sight with it.
             delete from pgq.segment_range as r
-            where r.segment = target.segment;
+            using pgq.segment_range as s
+            where s.segment = target.segment
+                and r.partition_id = s.partition_id
+                and r.first_offset <= s.first_offset;
             delete from pgq.segment as s
             where s.segment = target.segment;
         exception

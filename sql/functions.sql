@@ -28,7 +28,7 @@
 -- The log: where things stand
 \ir log/_first_available.sql
 \ir log/_tip.sql
-\ir log/_segments.sql
+\ir log/_messages_across.sql
 \ir log/_offset_at.sql
 \ir log/_topic_info.sql
 

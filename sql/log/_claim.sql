@@ -27,9 +27,10 @@ begin
         end if;
 
         claimed.first_offset := state.next_offset;
-        claimed.segments := array[state.segment];
+        claimed.segment := state.segment;
         exit when state.next_offset >= state.segment_first_offset;
 
+        claimed.segment := null;
         first_available := pgq._first_available(state.partition_id);
         if state.next_offset < first_available then
             if state.out_of_range = 'error' then
@@ -45,11 +46,6 @@ begin
                 continue;
             end if;
         end if;
-        claimed.segments := pgq._segments(
-            state.partition_id,
-            claimed.first_offset,
-            least(state.tip, claimed.first_offset + _claim.max_messages - 1)
-        );
         exit;
     end loop;
 
@@ -91,4 +87,5 @@ $$;
 
 comment on function pgq._claim(text, text, integer, integer, interval) is
 'The common part of claim_offsets, consume and poll: takes the next messages of a partition for a
-group, for good when lease is null. Null: nothing to read.';
+group, for good when lease is null. Null: nothing to read. Its segment is null when they may stand
+in several.';

@@ -22,7 +22,14 @@ begin
         select m.published_at
         into middle_at
         from pgq.message as m
-        where m.segment = (pgq._segments(_offset_at.partition_id, middle, middle))[1]
+        where m.segment = (
+                select r.segment
+                from pgq.segment_range as r
+                where r.partition_id = _offset_at.partition_id
+                    and r.first_offset <= middle
+                order by r.first_offset desc
+                limit 1
+            )
             and m.partition_id = _offset_at.partition_id
             and m.log_offset = middle;
 

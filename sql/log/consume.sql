@@ -18,7 +18,6 @@ as $$
 #variable_conflict use_column
 declare
     claimed pgq._claim_state;
-    segment integer;
 begin
     claimed := pgq._claim(
         consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
@@ -27,17 +26,24 @@ begin
         return;
     end if;
 
-    foreach segment in array claimed.segments loop
+    if claimed.segment is null then
         return query
         select m.*
-        from pgq._messages(
-            segment,
-            claimed.partition_id,
-            claimed.partition,
-            claimed.first_offset,
-            claimed.last_offset
+        from pgq._messages_across(
+            claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
-    end loop;
+        return;
+    end if;
+
+    return query
+    select m.*
+    from pgq._messages(
+        claimed.segment,
+        claimed.partition_id,
+        claimed.partition,
+        claimed.first_offset,
+        claimed.last_offset
+    ) as m;
 end
 $$;
 

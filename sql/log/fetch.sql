@@ -19,7 +19,6 @@ as $$
 declare
     place record;
     room bigint;
-    segment integer;
     last_offset bigint;
     first_available bigint;
 begin
@@ -64,13 +63,11 @@ begin
         last_offset := least(place.tip, place.next_offset + room - 1);
         continue when last_offset < place.next_offset;
 
-        foreach segment in array pgq._segments(place.partition_id, place.next_offset, last_offset) loop
-            return query
-            select m.*
-            from pgq._messages(
-                segment, place.partition_id, place.partition, place.next_offset, last_offset
-            ) as m;
-        end loop;
+        return query
+        select m.*
+        from pgq._messages_across(
+            place.partition_id, place.partition, place.next_offset, last_offset
+        ) as m;
 
         room := room - (last_offset - place.next_offset + 1);
         exit when room = 0;

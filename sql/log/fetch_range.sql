@@ -18,10 +18,7 @@ as $$
 #variable_conflict use_column
 declare
     place pgq.partition;
-    segments integer[];
-    segment integer;
-    found_here bigint;
-    found_so_far bigint := 0;
+    found bigint;
 begin
     if fetch_range.first_offset is null or fetch_range.last_offset is null then
         raise exception 'argument "%" must not be null',
@@ -48,32 +45,30 @@ begin
         return;
     end if;
 
-    segments := array[place.segment];
-    if fetch_range.first_offset < place.segment_first_offset then
-        segments := coalesce(
-            pgq._segments(
-                place.partition_id, fetch_range.first_offset, fetch_range.last_offset
-            ),
-            '{}'
-        );
-    end if;
-
-    foreach segment in array segments loop
+    if fetch_range.first_offset >= place.segment_first_offset then
         return query
         select m.*
         from pgq._messages(
-            segment,
+            place.segment,
             place.partition_id,
             fetch_range.partition,
             fetch_range.first_offset,
             fetch_range.last_offset
         ) as m;
-        get diagnostics found_here = row_count;
-        found_so_far := found_so_far + found_here;
-    end loop;
+    else
+        return query
+        select m.*
+        from pgq._messages_across(
+            place.partition_id,
+            fetch_range.partition,
+            fetch_range.first_offset,
+            fetch_range.last_offset
+        ) as m;
+    end if;
+    get diagnostics found = row_count;
 
     -- Never less than was asked for without a word: offsets have no gaps.
-    if fetch_range.first_offset + found_so_far <= fetch_range.last_offset then
+    if fetch_range.first_offset + found <= fetch_range.last_offset then
         perform pgq._fail_out_of_range(
             fetch_range.topic,
             fetch_range.partition,

@@ -19,7 +19,6 @@ as $$
 #variable_conflict use_column
 declare
     claimed pgq._claim_state;
-    segment integer;
 begin
     perform pgq._check_interval('lease', poll.lease, false);
 
@@ -30,17 +29,24 @@ begin
         return;
     end if;
 
-    foreach segment in array claimed.segments loop
+    if claimed.segment is null then
         return query
         select claimed.lease_token, m.*
-        from pgq._messages(
-            segment,
-            claimed.partition_id,
-            claimed.partition,
-            claimed.first_offset,
-            claimed.last_offset
+        from pgq._messages_across(
+            claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
-    end loop;
+        return;
+    end if;
+
+    return query
+    select claimed.lease_token, m.*
+    from pgq._messages(
+        claimed.segment,
+        claimed.partition_id,
+        claimed.partition,
+        claimed.first_offset,
+        claimed.last_offset
+    ) as m;
 end
 $$;
 

@@ -111,7 +111,7 @@ create type pgq._claim_state as (
     partition_id bigint,
     first_offset bigint,
     last_offset bigint,
-    segments integer [],
+    segment integer,
     lease_token uuid
 );
 

@@ -61,8 +61,13 @@ begin
             moved := pgq._move_payloads(target.segment);
             execute format('truncate pgq.message_%1$s, pgq.job_archive_%1$s', target.segment);
 
+            -- The log of a partition begins behind what is removed. Older messages that were to be
+            -- kept longer, before its retention became shorter, go from sight with it.
             delete from pgq.segment_range as r
-            where r.segment = target.segment;
+            using pgq.segment_range as s
+            where s.segment = target.segment
+                and r.partition_id = s.partition_id
+                and r.first_offset <= s.first_offset;
             delete from pgq.segment as s
             where s.segment = target.segment;
         exception
