@@ -1,0 +1,483 @@
+"""Members of a group side by side: disjoint claims, leases, commits, isolation levels."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from log_support import (
+    PATIENCE,
+    Log,
+    aside,
+    blocked,
+    new_topic,
+    offsets,
+    positions,
+    refused,
+    unchanged,
+)
+from support import Clock
+
+OpenLog = Callable[..., Log]
+SNAPSHOTS = ["repeatable read", "serializable"]
+READERS = {"consumer_group": "readers"}
+
+
+# ---------------------------------------------------------------------------- disjoint
+
+
+@pytest.mark.parametrize("function", ["claim_offsets", "consume", "poll"])
+def test_two_members_never_get_the_same(open_log: OpenLog, log: Log, function: str) -> None:
+    """While one has its transaction open, the other one gets another partition, or nothing."""
+    topic = new_topic(log, partitions=2, messages=3)
+    one, two, three = open_log(), open_log(), open_log()
+    first = getattr(one, function)(topic=topic, **READERS)
+    second = getattr(two, function)(topic=topic, **READERS)
+    assert {first[0].partition, second[0].partition} == {0, 1}
+    assert getattr(three, function)(topic=topic, **READERS) == []
+    three.commit()
+    one.rollback()
+    again = getattr(three, function)(topic=topic, **READERS)
+    assert again[0].partition == first[0].partition
+    assert len(again) == len(first)
+
+
+def test_a_claim_of_a_named_partition_waits_its_turn(open_log: OpenLog, log: Log) -> None:
+    """The second member goes on where the first one ends, or gets the range that it gave back."""
+    topic = new_topic(log, messages=6)
+    one, two = open_log(), open_log(autocommit=True)
+    arguments = {"topic": topic, "max_messages": 2, "partition": 0, **READERS}
+    assert one.claim_offsets(**arguments) == [(0, 1, 2)]
+    waiting = blocked(log, two, lambda: two.claim_offsets(**arguments))
+    one.commit()
+    assert waiting.result(PATIENCE) == [(0, 3, 4)]
+    assert one.claim_offsets(**arguments) == [(0, 5, 6)]
+    waiting = blocked(log, two, lambda: two.claim_offsets(**arguments))
+    one.rollback()
+    assert waiting.result(PATIENCE) == [(0, 5, 6)]
+
+
+def test_a_poll_of_a_named_partition_that_gets_leased(open_log: OpenLog, log: Log) -> None:
+    """Who waited for the member that leases the partition gets nothing."""
+    topic = new_topic(log, messages=2)
+    one, two = open_log(), open_log(autocommit=True)
+    assert len(one.poll(topic=topic, **READERS)) == 2
+    waiting = blocked(log, two, lambda: two.poll(topic=topic, partition=0, **READERS))
+    one.commit()
+    assert waiting.result(PATIENCE) == []
+
+
+def test_groups_do_not_block_each_other(open_log: OpenLog, log: Log) -> None:
+    """An open claim of one group holds nothing of another."""
+    topic = new_topic(log, messages=2, groups=("a", "b"))
+    one, two = open_log(), open_log()
+    two.execute("set lock_timeout = '100ms'")
+    assert one.claim_offsets(topic=topic, consumer_group="a", partition=0) == [(0, 1, 2)]
+    assert two.claim_offsets(topic=topic, consumer_group="b", partition=0) == [(0, 1, 2)]
+
+
+def test_members_do_not_wait_for_publishers(open_log: OpenLog, log: Log) -> None:
+    """A partition with an open publisher is read up to what is committed, and vice versa."""
+    topic = new_topic(log, messages=2)
+    publisher, member = open_log(), open_log()
+    for session in (publisher, member):
+        session.execute("set lock_timeout = '100ms'")
+    publisher.publish(topic=topic, payload=3)
+    assert offsets(member.consume(topic=topic, **READERS)) == [1, 2]
+    publisher.publish(topic=topic, payload=4)
+    publisher.commit()
+    assert offsets(member.consume(topic=topic, **READERS)) == [3, 4]
+
+
+@pytest.mark.parametrize("function", ["claim_offsets", "consume"])
+def test_many_members_share_the_work(open_log: OpenLog, log: Log, function: str) -> None:
+    """Six members, some of which roll back: every offset once, the ranges without a gap."""
+    topic = new_topic(log, partitions=3, messages=200)
+
+    def work(number: int) -> list[tuple[int, int, int]]:
+        member, dice = open_log(), random.Random(number)
+        mine = []
+        while True:
+            rows = getattr(member, function)(
+                topic=topic, max_messages=dice.randint(1, 15), **READERS
+            )
+            if not rows:
+                member.commit()
+                if sum(positions(member, topic, "readers")) == 600:
+                    return mine
+                member.commit()
+                continue
+            if function == "consume":
+                assert offsets(rows) == list(
+                    range(rows[0].log_offset, rows[0].log_offset + len(rows))
+                )
+                taken = (rows[0].partition, rows[0].log_offset, rows[-1].log_offset)
+            else:
+                ((partition, first, last),) = rows
+                taken = (partition, first, last)
+            if dice.random() < 0.2:
+                member.rollback()
+            else:
+                member.commit()
+                mine.append(taken)
+
+    members = [aside(lambda number=number: work(number)) for number in range(6)]
+    ranges = sorted(itertools.chain(*(member.result(PATIENCE) for member in members)))
+    for partition in range(3):
+        own = [(first, last) for number, first, last in ranges if number == partition]
+        assert own[0][0] == 1
+        assert own[-1][1] == 200
+        assert all(last + 1 == first for (_, last), (first, _) in itertools.pairwise(own))
+
+
+def test_many_polling_members_share_the_work(open_log: OpenLog, log: Log) -> None:
+    """Four members with leases and partial commits: every message once, in order."""
+    topic = new_topic(log, partitions=3, messages=60)
+
+    def work(number: int) -> list[tuple[int, int]]:
+        member, dice = open_log(autocommit=True), random.Random(number)
+        mine: list[tuple[int, int]] = []
+        while sum(positions(member, topic, "readers")) < 180:
+            rows = member.poll(topic=topic, max_messages=7, **READERS)
+            if not rows:
+                continue
+            done = rows if dice.random() < 0.7 else rows[: dice.randint(1, len(rows))]
+            held = {"partition": rows[0].partition, "lease_token": rows[0].lease_token}
+            member.commit_offset(topic=topic, last_offset=done[-1].log_offset, **held, **READERS)
+            mine += [(row.partition, row.log_offset) for row in done]
+            member.release(topic=topic, **held, **READERS)
+        return mine
+
+    members = [aside(lambda number=number: work(number)) for number in range(4)]
+    done = list(itertools.chain(*(member.result(PATIENCE) for member in members)))
+    assert sorted(done) == [(p, offset) for p in range(3) for offset in range(1, 61)]
+
+
+# ---------------------------------------------------------------------------- leases and locks
+
+
+def test_open_transactions_and_leases_are_skipped_alike(
+    open_log: OpenLog, log: Log, shared_clock: Clock
+) -> None:
+    """Of three partitions one is claimed, one leased: the third is left; then what becomes free."""
+    topic = new_topic(log, partitions=3, messages=1)
+    claiming = open_log()
+    claimed = claiming.claim_offsets(topic=topic, **READERS)[0].partition
+    leased = log.poll(topic=topic, **READERS)[0].partition
+    (third,) = log.claim_offsets(topic=topic, **READERS)
+    assert {claimed, leased, third.partition} == {0, 1, 2}
+    assert log.claim_offsets(topic=topic, **READERS) == []
+    shared_clock.advance("31 seconds")
+    assert log.claim_offsets(topic=topic, **READERS)[0].partition == leased
+    claiming.rollback()
+    assert log.claim_offsets(topic=topic, **READERS)[0].partition == claimed
+
+
+def test_a_stale_commit_that_waited_for_the_takeover(
+    open_log: OpenLog, log: Log, shared_clock: Clock
+) -> None:
+    """The old member commits just while another one takes its partition: it has lost the lease."""
+    topic = new_topic(log, messages=2)
+    stale = log.poll(topic=topic, **READERS)[0].lease_token
+    shared_clock.advance("31 seconds")
+    taker, late = open_log(), open_log(autocommit=True)
+    token = taker.poll(topic=topic, **READERS)[0].lease_token
+    arguments = {"topic": topic, "partition": 0, "last_offset": 2, **READERS}
+    waiting = blocked(log, late, lambda: late.commit_offset(lease_token=stale, **arguments))
+    taker.commit()
+    with pytest.raises(psycopg.Error) as caught:
+        waiting.result(PATIENCE)
+    assert caught.value.sqlstate == "MQ006"
+    assert log.commit_offset(lease_token=token, **arguments) == 2
+
+
+def test_a_stale_commit_whose_taker_gives_up(
+    open_log: OpenLog, log: Log, shared_clock: Clock
+) -> None:
+    """When the takeover is rolled back, the late commit counts."""
+    topic = new_topic(log, messages=2)
+    stale = log.poll(topic=topic, **READERS)[0].lease_token
+    shared_clock.advance("31 seconds")
+    taker, late = open_log(), open_log(autocommit=True)
+    taker.poll(topic=topic, **READERS)
+    waiting = blocked(
+        log,
+        late,
+        lambda: late.commit_offset(
+            topic=topic, partition=0, last_offset=2, lease_token=stale, **READERS
+        ),
+    )
+    taker.rollback()
+    assert waiting.result(PATIENCE) == 2
+
+
+@pytest.mark.parametrize("function", ["extend_poll", "release", "commit_offset"])
+def test_a_seek_ends_a_lease_under_the_members_hands(
+    open_log: OpenLog, log: Log, function: str
+) -> None:
+    """A member that calls while a seek is open waits, and then has no lease any more."""
+    topic = new_topic(log, messages=3)
+    token = log.poll(topic=topic, **READERS)[0].lease_token
+    operator, member = open_log(), open_log(autocommit=True)
+    operator.seek(topic=topic, partition=0, log_offset=2, **READERS)
+    arguments = {"topic": topic, "partition": 0, "lease_token": token, **READERS}
+    if function == "commit_offset":
+        arguments["last_offset"] = 3
+    waiting = blocked(log, member, lambda: getattr(member, function)(**arguments))
+    operator.commit()
+    if function == "commit_offset":
+        with pytest.raises(psycopg.Error) as caught:
+            waiting.result(PATIENCE)
+        assert caught.value.sqlstate == "MQ006"
+    else:
+        assert waiting.result(PATIENCE) is False
+    assert positions(log, topic, "readers") == [1]
+
+
+# ---------------------------------------------------------------------------- commits
+
+
+def test_racing_first_commits(open_log: OpenLog, log: Log) -> None:
+    """Two members commit for the first time at once: both succeed, the higher one counts."""
+    topic = new_topic(log, messages=5)
+    arguments = {"topic": topic, "partition": 0, **READERS}
+    for first, second in ((2, 4), (5, 3)):
+        one, two = open_log(), open_log(autocommit=True)
+        one.commit_offset(last_offset=first, **arguments)
+        waiting = blocked(
+            log,
+            two,
+            lambda two=two, second=second: two.commit_offset(last_offset=second, **arguments),
+        )
+        one.commit()
+        assert waiting.result(PATIENCE) == max(first, second)
+    assert positions(log, topic, "readers") == [5]
+
+
+def test_racing_commits_end_at_the_highest(open_log: OpenLog, log: Log) -> None:
+    """Many commits in any order never move a position back."""
+    topic = new_topic(log, messages=100)
+
+    def commit(number: int) -> list[int]:
+        member, dice = open_log(autocommit=True), random.Random(number)
+        return [
+            member.commit_offset(
+                topic=topic, partition=0, last_offset=dice.randint(1, 100), **READERS
+            )
+            for _ in range(30)
+        ]
+
+    members = [aside(lambda number=number: commit(number)) for number in range(4)]
+    answers = [member.result(PATIENCE) for member in members]
+    assert all(own == sorted(own) for own in answers)
+    assert positions(log, topic, "readers") == [max(own[-1] for own in answers)]
+
+
+def test_racing_create_group(open_log: OpenLog, log: Log) -> None:
+    """All who create a group at once get the same one, with one position for each partition."""
+    topic = new_topic(log, partitions=2, messages=2, groups=())
+    one, two = open_log(), open_log(autocommit=True)
+    made = one.create_group(topic=topic, consumer_group="g")
+    waiting = blocked(
+        log, two, lambda: two.create_group(topic=topic, consumer_group="g", start="latest")
+    )
+    one.commit()
+    assert waiting.result(PATIENCE) == made
+    assert positions(log, topic, "g") == [0, 0]
+
+    one.create_group(topic=topic, consumer_group="h")
+    waiting = blocked(
+        log, two, lambda: two.create_group(topic=topic, consumer_group="h", start="latest")
+    )
+    one.rollback()
+    waiting.result(PATIENCE)
+    assert positions(log, topic, "h") == [2, 2]
+
+    sessions = [open_log(autocommit=True) for _ in range(6)]
+    racers = [
+        aside(lambda session=session: session.create_group(topic=topic, consumer_group="i"))
+        for session in sessions
+    ]
+    assert len({racer.result(PATIENCE) for racer in racers}) == 1
+    assert positions(log, topic, "i") == [0, 0]
+
+
+def test_create_group_while_partitions_are_added(open_log: OpenLog, log: Log) -> None:
+    """Whichever comes first, the group has a position in every partition."""
+    topic = new_topic(log, groups=())
+    one, two = open_log(), open_log(autocommit=True)
+    one.alter_topic(topic=topic, partitions=3)
+    waiting = blocked(log, two, lambda: two.create_group(topic=topic, consumer_group="g"))
+    one.commit()
+    waiting.result(PATIENCE)
+    one.create_group(topic=topic, consumer_group="h")
+    waiting = blocked(log, two, lambda: two.alter_topic(topic=topic, partitions=5))
+    one.commit()
+    waiting.result(PATIENCE)
+    assert [len(positions(log, topic, group)) for group in "gh"] == [5, 5]
+
+
+def test_a_group_from_the_latest_reads_what_was_open(open_log: OpenLog, log: Log) -> None:
+    """What a publisher had not committed when the group was made comes after its start."""
+    topic = new_topic(log, messages=2, groups=())
+    publisher = open_log()
+    publisher.publish(topic=topic, payload=3)
+    log.create_group(topic=topic, consumer_group="g", start="latest")
+    publisher.commit()
+    assert offsets(log.consume(topic=topic, consumer_group="g")) == [3]
+
+
+@pytest.mark.parametrize("function", ["drop_group", "drop_topic"])
+def test_dropping_waits_for_a_member(open_log: OpenLog, log: Log, function: str) -> None:
+    """The member ends its transaction first; no position is left behind."""
+    topic = new_topic(log, messages=2)
+    (group_id,) = log.execute(
+        "select group_id from pgq.consumer_group join pgq.topic using (topic_id) where topic = %s",
+        [topic],
+    ).fetchall()[0]
+    member, dropper, late = open_log(), open_log(autocommit=True), open_log(autocommit=True)
+    assert offsets(member.consume(topic=topic, max_messages=1, **READERS)) == [1]
+    names = {"topic": topic, **READERS} if function == "drop_group" else {"topic": topic}
+    waiting = blocked(log, dropper, lambda: getattr(dropper, function)(**names))
+    # who comes now waits as well, and then finds nothing
+    claiming = blocked(log, late, lambda: late.consume(topic=topic, partition=0, **READERS))
+    assert offsets(member.consume(topic=topic, max_messages=1, **READERS)) == [2]
+    member.commit()
+    waiting.result(PATIENCE)
+    with pytest.raises(psycopg.Error) as caught:
+        claiming.result(PATIENCE)
+    assert caught.value.sqlstate == ("MQ003" if function == "drop_group" else "MQ001")
+    left = log.execute(
+        "select count(*) from pgq.group_position where group_id = %s", [group_id]
+    ).fetchone()
+    assert left == (0,)
+
+
+# ---------------------------------------------------------------------------- isolation levels
+
+
+def ways_to_move(session: Log, topic: str) -> dict[str, Callable[[], Any]]:
+    """What moves the position or the lease of a group in partition 0, which has ten messages."""
+    names = {"topic": topic, **READERS}
+    return {
+        "claim_offsets": lambda: session.claim_offsets(max_messages=2, **names),
+        "claim_offsets of a partition": lambda: session.claim_offsets(
+            max_messages=2, partition=0, **names
+        ),
+        "consume": lambda: session.consume(max_messages=2, **names),
+        "poll": lambda: session.poll(max_messages=2, **names),
+        "commit_offset": lambda: session.commit_offset(partition=0, last_offset=9, **names),
+        "seek": lambda: session.seek(start="latest", **names),
+    }
+
+
+MOVES = [
+    "claim_offsets",
+    "claim_offsets of a partition",
+    "consume",
+    "poll",
+    "commit_offset",
+    "seek",
+]
+
+
+@pytest.mark.parametrize("level", SNAPSHOTS)
+@pytest.mark.parametrize("way", MOVES)
+def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level: str) -> None:
+    """Whoever moved the position since the snapshot wins; the loser repeats and skips nothing."""
+    topic = new_topic(log, messages=10)
+    loser = open_log(isolation_level=level)
+    move = ways_to_move(loser, topic)[way]
+    loser.execute("select 1")
+    assert log.claim_offsets(topic=topic, max_messages=3, **READERS) == [(0, 1, 3)]
+    with unchanged(log):
+        refused("40001", move)
+    loser.rollback()
+    result = move()
+    loser.commit()
+    if way.startswith("claim_offsets"):
+        assert result == [(0, 4, 5)]
+    elif way in ("consume", "poll"):
+        assert offsets(result) == [4, 5]
+    assert positions(log, topic, "readers") == [
+        {"poll": 3, "commit_offset": 9, "seek": 10}.get(way, 5)
+    ]
+
+
+@pytest.mark.parametrize("level", SNAPSHOTS)
+@pytest.mark.parametrize("function", ["extend_poll", "release"])
+def test_leases_with_an_old_snapshot(
+    open_log: OpenLog, log: Log, function: str, level: str
+) -> None:
+    """The same for what is done to a lease."""
+    topic = new_topic(log, messages=3)
+    token = log.poll(topic=topic, **READERS)[0].lease_token
+    held = {"topic": topic, "partition": 0, "lease_token": token, **READERS}
+    loser = open_log(isolation_level=level)
+    loser.execute("select 1")
+    log.commit_offset(last_offset=1, **held)
+    refused("40001", getattr(loser, function), **held)
+    loser.rollback()
+    assert getattr(loser, function)(**held) is True
+    loser.commit()
+    assert positions(log, topic, "readers") == [1]
+
+
+@pytest.mark.parametrize("level", SNAPSHOTS)
+def test_two_open_snapshots_take_different_partitions(
+    open_log: OpenLog, log: Log, level: str
+) -> None:
+    """Members with snapshots skip each other's partitions as all others do."""
+    topic = new_topic(log, partitions=2, messages=2)
+    members = [open_log(isolation_level=level) for _ in range(2)]
+    for member in members:
+        member.execute("select 1")
+    taken = [member.consume(topic=topic, **READERS)[0].partition for member in members]
+    assert sorted(taken) == [0, 1]
+    members[0].commit()
+    members[1].rollback()
+    assert sorted(positions(log, topic, "readers")) == [0, 2]
+
+
+@pytest.mark.parametrize("level", SNAPSHOTS)
+def test_racing_members_that_try_again(open_log: OpenLog, log: Log, level: str) -> None:
+    """Three members with snapshots: every message once, nothing skipped."""
+    topic = new_topic(log, partitions=2, messages=40)
+
+    def work() -> list[tuple[int, int]]:
+        member = open_log(isolation_level=level)
+        mine: list[tuple[int, int]] = []
+        while True:
+            try:
+                rows = member.consume(topic=topic, max_messages=3, **READERS)
+                done = not rows and sum(positions(member, topic, "readers")) == 80
+                member.commit()
+            except psycopg.errors.SerializationFailure:
+                member.rollback()
+                continue
+            mine += [(row.partition, row.log_offset) for row in rows]
+            if done:
+                return mine
+
+    members = [aside(work) for _ in range(3)]
+    done = list(itertools.chain(*(member.result(PATIENCE) for member in members)))
+    assert sorted(done) == [(p, offset) for p in range(2) for offset in range(1, 41)]
+
+
+def test_seeks_of_all_partitions_do_not_deadlock(open_log: OpenLog, log: Log) -> None:
+    """They take the partitions in one order."""
+    topic = new_topic(log, partitions=4, messages=2)
+
+    def move(start: str) -> None:
+        member = open_log(autocommit=True)
+        for _ in range(20):
+            member.seek(topic=topic, start=start, **READERS)
+
+    for mover in [aside(lambda start=start: move(start)) for start in ("earliest", "latest")]:
+        mover.result(PATIENCE)
+    assert set(positions(log, topic, "readers")) in ({0}, {2})
