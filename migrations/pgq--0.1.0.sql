@@ -5628,12 +5628,6 @@ begin
             )
             and not exists (
                 select from pgq.segment_range as r where r.segment = s.segment
-            )
-            and not exists (
-                select
-                from pgq.job_archive as a
-                inner join pgq.queue as q on q.queue_id = a.queue_id
-                where a.segment = s.segment
             ) as out_of_use
         from pgq.segment as s
         inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
@@ -5648,6 +5642,16 @@ begin
             from pgq.segment as s
             where s.storage_class_id = target.storage_class_id
                 and s.segment <> target.segment;
+        end if;
+
+        -- Here and not in the query of the loop: what that one reads cannot be truncated.
+        if target.out_of_use then
+            target.out_of_use := not exists (
+                select
+                from pgq.job_archive as a
+                inner join pgq.queue as q on q.queue_id = a.queue_id
+                where a.segment = target.segment
+            );
         end if;
 
         continue when not target.out_of_use
