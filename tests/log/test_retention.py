@@ -1,0 +1,185 @@
+"""What readers of the log see once cleanup has removed messages, in a database of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from log_support import Log, new_topic, offsets, positions, refused
+from support import Clock
+
+Connect = Callable[..., "psycopg.Connection[Any]"]
+READERS = {"consumer_group": "readers"}
+
+
+@pytest.fixture
+def own(connection: psycopg.Connection[Any]) -> Log:
+    """The log in a database of the test's own, where cleanup disturbs nobody."""
+    return Log(connection)
+
+
+def expire(log: Log, clock: Clock) -> None:
+    """Let all that is stored become older than its retention, and clean up."""
+    log.publish(topic=new_topic(log, groups=()), payload=0)
+    for move in ("3 days", "0", "8 days", "0"):
+        clock.advance(move)
+        log.cleanup()
+
+
+def test_messages_older_than_the_retention_go(own: Log, clock: Clock) -> None:
+    """They are kept at least as long as the topic says, and at most a third longer."""
+    topic = new_topic(own, messages=3)
+    for _ in range(20):
+        clock.advance("8 hours")
+        own.cleanup()
+    assert len(own.fetch(topic=topic, **READERS)) == 3
+    for _ in range(9):
+        clock.advance("8 hours")
+        own.cleanup()
+    assert own.execute("select count(*) from pgq.message").fetchone() == (0,)
+
+
+def test_offsets_go_on(own: Log, clock: Clock) -> None:
+    """After all messages are gone the next one has the next offset; time does not go back."""
+    topic = new_topic(own, messages=3)
+    expire(own, clock)
+    assert own.publish(topic=topic, payload=4) == (0, 4)
+    stats = own.execute(
+        "select first_offset, tip, messages from pgq.topic_stats where topic = %s", [topic]
+    ).fetchone()
+    assert stats == (4, 4, 1)
+
+
+def test_reading_what_is_gone_is_an_error(own: Log, clock: Clock) -> None:
+    """Never silence: the offset is out of range, and DETAIL has the first one that there is."""
+    topic = new_topic(own, messages=3)
+    expire(own, clock)
+    own.publish_batch(topic=topic, payloads=[4, 5])
+    detail = "First available offset: 4; last available offset: 5."
+    for function in ("claim_offsets", "consume", "fetch", "poll"):
+        error = refused("MQ004", getattr(own, function), topic=topic, **READERS)
+        assert error.diag.message_detail == detail
+        assert error.diag.message_hint is not None
+        assert "seek" in error.diag.message_hint
+    for first, last in ((1, 5), (3, 4), (1, 1), (1, 3), (5, 6)):
+        error = refused(
+            "MQ004",
+            own.fetch_range,
+            topic=topic,
+            partition=0,
+            first_offset=first,
+            last_offset=last,
+        )
+        assert error.diag.message_detail == detail
+    assert offsets(own.fetch_range(topic=topic, partition=0, first_offset=4, last_offset=5)) == [
+        4,
+        5,
+    ]
+
+
+def test_seek_goes_on_behind_the_gap(own: Log, clock: Clock) -> None:
+    """To the earliest, to a time before, to the first offset that there is; not to a lower one."""
+    topic = new_topic(own, messages=3)
+    expire(own, clock)
+    own.publish_batch(topic=topic, payloads=[4, 5])
+    refused("MQ004", own.seek, topic=topic, partition=0, log_offset=3, **READERS)
+    for target in ({"start": "earliest"}, {"published_at": "-infinity"}):
+        assert own.seek(topic=topic, **target, **READERS) == [(0, 4)]
+    assert own.seek(topic=topic, partition=0, log_offset=4, **READERS) == [(0, 4)]
+    assert offsets(own.consume(topic=topic, **READERS)) == [4, 5]
+
+
+def test_a_group_may_skip_what_is_gone(own: Log, clock: Clock) -> None:
+    """With out_of_range => skip, reading goes on with the oldest message that there is."""
+    topic = new_topic(own, messages=3, groups=())
+    groups = ("claim_offsets", "consume", "fetch", "poll")
+    for group in groups:
+        own.create_group(topic=topic, consumer_group=group, out_of_range="skip")
+    expire(own, clock)
+    for group in groups:
+        assert getattr(own, group)(topic=topic, consumer_group=group) == []
+    own.publish_batch(topic=topic, payloads=[4, 5])
+    assert own.claim_offsets(topic=topic, consumer_group="claim_offsets") == [(0, 4, 5)]
+    for group in groups[1:]:
+        assert offsets(getattr(own, group)(topic=topic, consumer_group=group)) == [4, 5]
+
+
+@pytest.mark.parametrize("function", ["claim_offsets", "consume", "poll"])
+def test_skipping_an_emptied_partition_does_not_hide_the_others(
+    own: Log, clock: Clock, function: str
+) -> None:
+    """Where all is gone in one partition, the messages of the other ones are found all the same."""
+    topic = new_topic(own, partitions=3, messages=2, groups=())
+    own.create_group(topic=topic, consumer_group="g", out_of_range="skip")
+    expire(own, clock)
+    own.publish(topic=topic, payload=3, partition=2)
+    for partition in (0, 1):
+        assert getattr(own, function)(topic=topic, consumer_group="g", partition=partition) == []
+    rows = getattr(own, function)(topic=topic, consumer_group="g")
+    assert [row.partition for row in rows] == [2]
+    assert getattr(own, function)(topic=topic, consumer_group="g") == []
+    own.publish(topic=topic, payload=3, partition=0)
+    assert [row.partition for row in getattr(own, function)(topic=topic, consumer_group="g")] == [0]
+
+
+def test_a_new_group_starts_at_what_is_kept(own: Log, clock: Clock) -> None:
+    """The earliest message that there is, or behind the newest one."""
+    topic = new_topic(own, messages=3, groups=())
+    expire(own, clock)
+    own.create_group(topic=topic, consumer_group="empty")
+    own.publish(topic=topic, payload=4)
+    own.create_group(topic=topic, consumer_group="all")
+    own.create_group(topic=topic, consumer_group="new", start="latest")
+    assert [positions(own, topic, group) for group in ("empty", "all", "new")] == [[3], [3], [4]]
+
+
+def test_ranges_that_span_segments(own: Log, clock: Clock) -> None:
+    """Claims, reads and seeks know nothing of the segments below them."""
+    topic = new_topic(own)
+    for number in range(4):
+        own.publish_batch(topic=topic, payloads=[number] * 3)
+        clock.advance("60 hours")
+        own.cleanup()
+    own.publish(topic=topic, payload=4)
+    first = own.execute("select first_offset from pgq.topic_stats").fetchone()
+    assert first is not None
+    start = first[0]
+    segments = own.execute("select count(distinct segment) from pgq.message").fetchone()
+    assert segments is not None
+    assert segments[0] >= 3
+    rows = own.fetch_range(topic=topic, partition=0, first_offset=start, last_offset=13)
+    assert offsets(rows) == list(range(start, 14))
+    times = [row.published_at for row in rows]
+    assert times == sorted(times)
+    for row in rows:
+        (place,) = own.seek(topic=topic, published_at=row.published_at, **READERS)
+        assert place.log_offset == start + times.index(row.published_at)
+    own.seek(topic=topic, start="earliest", **READERS)
+    assert (
+        offsets(own.fetch(topic=topic, max_messages=8, **READERS))
+        == list(range(start, start + 8))[: 14 - start]
+    )
+    polled = own.poll(topic=topic, max_messages=5, **READERS)
+    assert offsets(polled) == list(range(start, start + 5))
+    own.commit_offset(
+        topic=topic,
+        partition=0,
+        last_offset=start + 4,
+        lease_token=polled[0].lease_token,
+        **READERS,
+    )
+    assert offsets(own.consume(topic=topic, **READERS)) == list(range(start + 5, 14))
+
+
+def test_old_positions_are_trimmed(own: Log) -> None:
+    """The journal of a group keeps its last thousand changes, and the position stays."""
+    topic = new_topic(own, messages=1)
+    for _ in range(1100):
+        own.seek(topic=topic, start="latest", **READERS)
+    own.seek(topic=topic, partition=0, log_offset=1, **READERS)
+    assert ("positions trimmed", f"{topic}/readers", 101) in own.cleanup()
+    assert positions(own, topic, "readers") == [0]
+    assert offsets(own.consume(topic=topic, **READERS)) == [1]
