@@ -5801,7 +5801,7 @@ left join lateral (
     select m.published_at
     from pgq.message as m
     where m.partition_id = p.partition_id
-        and m.log_offset >= q.next_offset
+        and m.log_offset >= greatest(q.next_offset, pgq._first_available(p.partition_id))
     order by m.log_offset
     limit 1
 ) as o on s.tip >= q.next_offset;
