@@ -538,14 +538,20 @@ class Server:
     # ------------------------------------------------------------------ what to do with it
 
     def tool(self, name: str) -> Path:
-        """The path of a client program: the server's own, else one of the same or a newer major."""
+        """The path of a client program: the server's own, else that of the next newer server."""
         own = self._source / name
         if own.exists():
             return own
-        for folder, found in _candidates():
-            if found >= self._major and (folder / name).exists():
-                return folder / name
-        raise EmbeddedServerError(f"no {name} for PostgreSQL {self._major} found on this machine")
+        newer = [
+            (found, folder / name)
+            for folder, found in _candidates()
+            if found >= self._major and (folder / name).exists()
+        ]
+        if not newer:
+            raise EmbeddedServerError(
+                f"no {name} for PostgreSQL {self._major} found on this machine"
+            )
+        return min(newer)[1]
 
     def run(
         self,
