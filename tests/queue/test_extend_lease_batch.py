@@ -1,0 +1,88 @@
+"""extend_lease_batch: the jobs named that the caller still has are kept; the answer names them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from jobs import (
+    AnyConnection,
+    Connect,
+    call,
+    claim,
+    enqueue_many,
+    refused,
+    stats,
+    stored,
+    value,
+)
+from support import Clock
+
+
+def extend(connection: AnyConnection, ids: list[int], token: UUID, **options: Any) -> list[int]:
+    rows = call(connection, "extend_lease_batch", job_ids=ids, lease_token=token, **options)
+    return sorted(job_id for (job_id,) in rows)
+
+
+def test_all_of_a_claim(connection: AnyConnection, queue: str, clock: Clock) -> None:
+    ids = enqueue_many(connection, queue, 5)
+    token = claim(connection, queue, 5)[0].lease_token
+    clock.advance("20 seconds")
+    assert extend(connection, ids, token) == ids
+    clock.advance("20 seconds")
+    assert extend(connection, ids, token, lease="1 minute") == ids
+    clock.advance("40 seconds")
+    assert claim(connection, queue, 10) == []
+    clock.advance("21 seconds")
+    assert extend(connection, ids, token) == []
+    assert stats(connection, queue) == {"ready": 5}
+
+
+def test_only_those_of_the_token(connection: AnyConnection, queue: str) -> None:
+    ids = enqueue_many(connection, queue, 5)
+    token = claim(connection, queue, 3)[0].lease_token
+    claim(connection, queue, 1)
+    value(connection, "ack", job_id=ids[0], lease_token=token)
+    value(connection, "nack", job_id=ids[1], lease_token=token, delay="0")
+    assert extend(connection, [*ids, ids[2], -1], token) == [ids[2]]
+
+
+def test_none(connection: AnyConnection) -> None:
+    before = stored(connection)
+    assert extend(connection, [], uuid4()) == []
+    assert stored(connection) == before
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "bad"),
+    [
+        ("22004", {"job_ids": None}),
+        ("22004", {"job_ids": [1, None]}),
+        ("22004", {"lease_token": None}),
+        ("22023", {"lease": "0"}),
+        ("22023", {"lease": "-1 second"}),
+        ("22023", {"lease": "36501 days"}),
+    ],
+)
+def test_refusals(
+    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
+) -> None:
+    ids = enqueue_many(connection, queue, 2)
+    token = claim(connection, queue, 2)[0].lease_token
+    good = {"job_ids": ids, "lease_token": token}
+    refused(connection, sqlstate, "extend_lease_batch", **{**good, **bad})
+
+
+def test_twice_in_one_transaction_and_rolled_back(
+    connect: Connect, connection: AnyConnection, queue: str, clock: Clock
+) -> None:
+    ids = enqueue_many(connection, queue, 2)
+    token = claim(connection, queue, 2)[0].lease_token
+    session = connect()
+    for _ in range(2):
+        assert extend(session, ids, token, lease="1 hour") == ids
+    session.rollback()
+    clock.advance("31 seconds")
+    assert stats(connection, queue) == {"ready": 2}

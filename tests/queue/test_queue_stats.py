@@ -1,0 +1,96 @@
+"""queue_stats: how many jobs a queue has in each state, and how long the oldest one waits."""
+
+from __future__ import annotations
+
+from jobs import (
+    AnyConnection,
+    Connect,
+    claim,
+    claim_one,
+    enqueue,
+    enqueue_many,
+    new_queue,
+    row,
+    stats,
+    value,
+)
+from support import Clock
+
+
+def test_every_state(connection: AnyConnection, clock: Clock) -> None:
+    queue = new_queue(connection, max_attempts=1, retention="1 hour")
+    enqueue_many(connection, queue, 2)
+    clock.advance("50 minutes")
+    ids = enqueue_many(connection, queue, 5)
+    enqueue(connection, queue, delay="55 minutes")
+    clock.advance("11 minutes")
+    dead, *leased, done = claim(connection, queue, 4)
+    token = dead.lease_token
+    assert [dead.job_id, *(job.job_id for job in leased), done.job_id] == ids[:4]
+    value(connection, "nack", job_id=dead.job_id, lease_token=token)
+    value(connection, "ack", job_id=done.job_id, lease_token=token)
+    assert stats(connection, queue) == {
+        "ready": 1,
+        "leased": 2,
+        "delayed": 1,
+        "expired": 2,
+        "dead": 1,
+    }
+
+
+def test_an_expired_job_counts_as_leased_while_it_is(
+    connection: AnyConnection, clock: Clock
+) -> None:
+    """Its worker can still end it; afterwards it is expired."""
+    queue = new_queue(connection, retention="1 hour", lease="2 hours")
+    enqueue(connection, queue)
+    job = claim_one(connection, queue)
+    clock.advance("90 minutes")
+    assert stats(connection, queue) == {"leased": 1}
+    clock.advance("31 minutes")
+    assert stats(connection, queue) == {"expired": 1}
+    assert claim(connection, queue) == []
+    assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+
+
+def test_age_of_the_oldest(connection: AnyConnection, queue: str, clock: Clock) -> None:
+    """Since when it is due, not since when it is there; 0 when none is ready."""
+
+    def oldest() -> float:
+        [seconds] = row(
+            connection,
+            "select oldest_ready_seconds from pgq.queue_stats where queue = %s",
+            [queue],
+        )
+        assert isinstance(seconds, float)
+        return seconds
+
+    assert oldest() == 0
+    enqueue(connection, queue, delay="1 minute")
+    assert oldest() == 0
+    clock.advance("90 seconds")
+    enqueue(connection, queue)
+    assert 30 <= oldest() < 40
+    assert len(claim(connection, queue, 2)) == 2
+    assert oldest() == 0
+    clock.advance("1 minute")
+    assert 30 <= oldest() < 40
+
+
+def test_an_empty_queue_is_there(connection: AnyConnection, queue: str) -> None:
+    assert row(connection, "select * from pgq.queue_stats where queue = %s", [queue]) == (
+        queue,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0.0,
+        False,
+    )
+
+
+def test_reading_is_enough_for_it(connect: Connect, queue: str) -> None:
+    session = connect()
+    session.execute("set transaction read only")
+    assert stats(session, queue) == {}

@@ -1,0 +1,126 @@
+"""redrive: dead letters become jobs again, with all their attempts before them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs import (
+    AnyConnection,
+    Connect,
+    claim,
+    claim_one,
+    enqueue,
+    enqueue_many,
+    new_queue,
+    refused,
+    row,
+    stats,
+    stored,
+    value,
+)
+from support import Clock
+
+
+def bury(connection: AnyConnection, number: int, **settings: Any) -> tuple[str, list[int]]:
+    """A queue with dead letters."""
+    queue = new_queue(connection, max_attempts=1, **settings)
+    ids = enqueue_many(connection, queue, number, priority=3)
+    for job in claim(connection, queue, number):
+        value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token, error="it failed")
+    assert stats(connection, queue) == {"dead": number}
+    return queue, ids
+
+
+def test_one(connection: AnyConnection) -> None:
+    queue, ids = bury(connection, 3)
+    assert value(connection, "redrive", queue=queue, job_id=ids[1]) == 1
+    assert stats(connection, queue) == {"dead": 2, "ready": 1}
+    job = claim_one(connection, queue)
+    assert (job.job_id, job.attempt, job.payload, job.priority) == (ids[1], 1, 1, 3)
+    # it keeps the error until there is another one
+    assert row(connection, "select last_error from pgq.job where job_id = %s", [ids[1]]) == (
+        "it failed",
+    )
+    before = stored(connection)
+    assert value(connection, "redrive", queue=queue, job_id=ids[1]) == 0
+    assert stored(connection) == before
+
+
+def test_all(connection: AnyConnection) -> None:
+    queue, ids = bury(connection, 3)
+    other, _ = bury(connection, 1)
+    assert value(connection, "redrive", queue=queue) == 3
+    assert stats(connection, queue) == {"ready": 3}
+    assert stats(connection, other) == {"dead": 1}
+    assert value(connection, "redrive", queue=queue) == 0
+    assert [job.job_id for job in claim(connection, queue, 10)] == ids
+
+
+def test_all_attempts_are_before_it_again(connection: AnyConnection, clock: Clock) -> None:
+    queue = new_queue(connection, max_attempts=2)
+    job_id = enqueue(connection, queue)
+    for _ in range(2):
+        for attempt in (1, 2):
+            job = claim_one(connection, queue)
+            assert job.attempt == attempt
+            value(connection, "nack", job_id=job_id, lease_token=job.lease_token, delay="0")
+        assert stats(connection, queue) == {"dead": 1}
+        assert value(connection, "redrive", queue=queue) == 1
+
+
+def test_the_retention_begins_anew(connection: AnyConnection, clock: Clock) -> None:
+    """A job that would have expired long ago can be redriven as long as its letter is there."""
+    queue, ids = bury(connection, 1, retention="1 hour")
+    clock.advance("2 hours")
+    assert value(connection, "redrive", queue=queue) == 1
+    clock.advance("59 minutes")
+    assert claim_one(connection, queue).job_id == ids[0]
+    clock.advance("2 minutes")
+    assert claim(connection, queue) == []
+
+
+def test_without_a_retention(connection: AnyConnection, clock: Clock) -> None:
+    queue, ids = bury(connection, 1, retention=None)
+    clock.advance("3000 days")
+    assert value(connection, "redrive", queue=queue) == 1
+    assert claim_one(connection, queue).job_id == ids[0]
+
+
+def test_not_delayed(connection: AnyConnection, clock: Clock) -> None:
+    """The delay of the queue is for what is enqueued; this is due at once."""
+    queue = new_queue(connection, max_attempts=1, delay="1 minute")
+    enqueue(connection, queue)
+    clock.advance("61 seconds")
+    job = claim_one(connection, queue)
+    value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
+    value(connection, "redrive", queue=queue)
+    assert claim_one(connection, queue).job_id == job.job_id
+
+
+def test_what_is_no_dead_letter_of_the_queue(connection: AnyConnection) -> None:
+    """A living job, one of another queue, one that never was."""
+    queue, ids = bury(connection, 1)
+    other, _ = bury(connection, 1)
+    living = enqueue(connection, queue)
+    before = stored(connection)
+    for name, job_id in ((queue, living), (queue, -1), (other, ids[0])):
+        assert value(connection, "redrive", queue=name, job_id=job_id) == 0
+    assert stored(connection) == before
+
+
+def test_refusals(connection: AnyConnection) -> None:
+    refused(connection, "MQ002", "redrive", queue="no-such-queue")
+    refused(connection, "22004", "redrive", queue=None)
+
+
+def test_twice_in_one_transaction_and_rolled_back(
+    connect: Connect, connection: AnyConnection
+) -> None:
+    queue, ids = bury(connection, 3)
+    session = connect()
+    assert value(session, "redrive", queue=queue, job_id=ids[2]) == 1
+    assert value(session, "redrive", queue=queue) == 2
+    assert value(session, "redrive", queue=queue) == 0
+    assert claim(connection, queue, 10) == []
+    session.rollback()
+    assert stats(connection, queue) == {"dead": 3}
