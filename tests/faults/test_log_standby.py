@@ -1,0 +1,110 @@
+"""Reading the log on a standby, one that lags too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from log_support import Log, aside, offsets, refused, tip
+from pgq.embedded import Server
+from support import install_script, wait_until
+
+StartServer = Callable[..., Server]
+
+
+@pytest.fixture
+def primary(start_server: StartServer) -> Server:
+    """A server with pgq and a topic."""
+    server = start_server(settings={"fsync": "off", "max_wal_senders": "4"})
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(install_script())
+        log = Log(connection)
+        log.create_topic(topic="t", partitions=1)
+        log.create_group(topic="t", consumer_group="readers")
+        log.publish_batch(topic="t", payloads=[1, 2, 3])
+    return server
+
+
+@pytest.fixture
+def standby(primary: Server, start_server: StartServer) -> Server:
+    """A streaming replica of it."""
+    folder = primary.directory / "standby"
+    primary.run(
+        "pg_basebackup",
+        *("-D", folder / "data", "--write-recovery-conf", "--checkpoint=fast"),
+        as_owner=True,
+    )
+    folder.chmod(0o755)
+    return start_server(folder, settings={"fsync": "off", "hot_standby": "on"})
+
+
+def test_reading_on_a_standby(primary: Server, standby: Server) -> None:
+    """Reads work there, writes are refused, and a range that has not arrived is never shortened."""
+    with (
+        psycopg.connect(primary.dsn, autocommit=True) as above,
+        psycopg.connect(standby.dsn, autocommit=True) as below,
+    ):
+        writer, reader = Log(above), Log(below)
+        assert below.execute("select pg_is_in_recovery()").fetchone() == (True,)
+
+        def read(first: int, last: int) -> list[int]:
+            return offsets(
+                reader.fetch_range(topic="t", partition=0, first_offset=first, last_offset=last)
+            )
+
+        wait_until(lambda: tip(reader, "t") == 3)
+        assert read(1, 3) == [1, 2, 3]
+        assert offsets(reader.fetch(topic="t", consumer_group="readers", max_messages=2)) == [1, 2]
+        assert [row.topic for row in reader.list_topics()] == ["t"]
+        assert [row.consumer_group for row in reader.list_groups(topic="t")] == ["readers"]
+        assert below.execute("select position, tip, lag from pgq.group_lag").fetchone() == (0, 3, 3)
+
+        # read only transactions: 25006
+        refused("25006", reader.publish, topic="t", payload=4)
+        refused("25006", reader.consume, topic="t", consumer_group="readers")
+
+        below.execute("select pg_wal_replay_pause()")
+        wait_until(
+            lambda: (
+                below.execute("select pg_get_wal_replay_pause_state() = 'paused'").fetchone()
+                == (True,)
+            ),
+            what="for the replay to pause",
+        )
+        writer.publish_batch(topic="t", payloads=[4, 5])
+        (claimed,) = writer.claim_offsets(topic="t", consumer_group="readers")
+        assert claimed == (0, 1, 5)
+        for first, last in ((1, 5), (3, 4), (4, 5)):
+            error = refused(
+                "MQ004",
+                reader.fetch_range,
+                topic="t",
+                partition=0,
+                first_offset=first,
+                last_offset=last,
+            )
+            detail = "First available offset: 1; last available offset: 3."
+            assert error.diag.message_detail == detail
+            assert error.diag.message_hint is not None
+            assert "not replicated" in error.diag.message_hint
+        assert read(1, 3) == [1, 2, 3]
+
+        below.execute("select pg_wal_replay_resume()")
+        wait_until(lambda: tip(reader, "t") == 5, what="for the replay to go on")
+        assert read(1, 5) == [1, 2, 3, 4, 5]
+
+        # while it follows, it never shows an offset without those below
+        def write() -> None:
+            for number in range(150):
+                writer.publish(topic="t", payload=number)
+
+        writing = aside(write)
+        looks = 0
+        while tip(reader, "t") < 155:
+            highest = tip(reader, "t")
+            assert read(1, highest) == list(range(1, highest + 1))
+            looks += 1
+        writing.result(10)
+        assert looks > 1
