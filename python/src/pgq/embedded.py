@@ -577,7 +577,8 @@ class Server:
         }
         environment.setdefault("PGDATABASE", "postgres")
         if as_owner and self._account is not None and self._account.switch:
-            program = self._private().bin / program.name
+            own = self._private().bin / tool
+            program = own if own.exists() else program
             options = {**self._account.process_options(), "cwd": self.directory, **options}
         result = subprocess.run(
             [program, *arguments],
