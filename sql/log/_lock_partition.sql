@@ -81,7 +81,15 @@ begin
     if state.partition is null then
         perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
         from pgq.topic as t
-        where t.topic = _lock_partition.topic;
+        where t.topic = _lock_partition.topic
+            and _lock_partition.partition not between 0 and t.partitions - 1;
+
+        if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
+            -- It was dropped and made anew while this call waited for it.
+            return pgq._lock_partition(
+                _lock_partition.topic, _lock_partition.partition, _lock_partition.key
+            );
+        end if;
 
         perform pgq._fail_unknown_topic(_lock_partition.topic);
     end if;

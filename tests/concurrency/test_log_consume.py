@@ -481,3 +481,35 @@ def test_seeks_of_all_partitions_do_not_deadlock(open_log: OpenLog, log: Log) ->
     for mover in [aside(lambda start=start: move(start)) for start in ("earliest", "latest")]:
         mover.result(PATIENCE)
     assert set(positions(log, topic, "readers")) in ({0}, {2})
+
+
+@pytest.mark.parametrize("function", ["commit_offset", "seek", "claim_offsets", "release"])
+def test_a_member_that_waited_while_its_group_was_made_anew(
+    open_log: OpenLog, log: Log, function: str
+) -> None:
+    """A group is dropped and made again in one transaction: who waited works with the new one."""
+    topic = new_topic(log, messages=5)
+    token = log.poll(topic=topic, **READERS)[0].lease_token
+    renewer, member = open_log(), open_log(autocommit=True)
+    renewer.drop_group(topic=topic, **READERS)
+    renewer.create_group(topic=topic, **READERS)
+    options: dict[str, Any] = {
+        "commit_offset": {"last_offset": 2},
+        "seek": {"start": "latest"},
+        "claim_offsets": {"max_messages": 3},
+        "release": {"lease_token": token},
+    }[function]
+    waiting = blocked(
+        log,
+        member,
+        lambda: getattr(member, function)(topic=topic, partition=0, **READERS, **options),
+    )
+    renewer.commit()
+    result = waiting.result(PATIENCE)
+    expected = {
+        "commit_offset": (2, 2),
+        "seek": ([(0, 6)], 5),
+        "claim_offsets": ([(0, 1, 3)], 3),
+        "release": (False, 0),
+    }
+    assert (result, positions(log, topic, "readers")[0]) == expected[function]

@@ -449,3 +449,23 @@ def test_alter_topic_beside_open_publishers(open_log: OpenLog, log: Log) -> None
     assert log.publish(topic=topic, payload=3, partition=0) == (0, 3)
     rows = log.fetch(topic=topic, consumer_group="readers", partition=0)
     assert [row.payload for row in rows] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("way", [*WAYS, "publish unkeyed"])
+def test_a_publisher_that_waited_while_the_topic_was_made_anew(
+    open_log: OpenLog, log: Log, way: str
+) -> None:
+    """A topic is dropped and made again in one transaction: who waited writes to the new one."""
+    topic = new_topic(log, partitions=1, messages=5)
+    keep, renewer, publisher = open_log(), open_log(), open_log(autocommit=True)
+    keep.commit()
+    write = {
+        **ways_to_publish(publisher, topic),
+        "publish unkeyed": lambda: publisher.publish(topic=topic, payload=7),
+    }[way]
+    renewer.drop_topic(topic=topic)
+    renewer.create_topic(topic=topic, partitions=1)
+    waiting = blocked(log, publisher, write)
+    renewer.commit()
+    assert waiting.result(PATIENCE)[:2] == (0, 1)
+    assert tip(log, topic) == 1
