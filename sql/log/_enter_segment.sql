@@ -27,6 +27,7 @@ begin
     from pgq.message as m
     where m.segment = entered.segment
         and m.partition_id = entered.partition_id
+        and m.log_offset >= entered.segment_first_offset
     order by m.log_offset desc
     limit 1;
 

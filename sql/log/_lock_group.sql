@@ -89,6 +89,7 @@ begin
                     from pgq.message as m
                     where m.segment = p.segment
                         and m.partition_id = p.partition_id
+                        and m.log_offset >= p.segment_first_offset
                     order by m.log_offset desc
                     limit 1
                 ),

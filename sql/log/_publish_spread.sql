@@ -106,6 +106,7 @@ begin
             from pgq.message as n
             where n.segment = p.segment
                 and n.partition_id = p.partition_id
+                and n.log_offset >= p.segment_first_offset
             order by n.log_offset desc
             limit 1
         ) as m on true

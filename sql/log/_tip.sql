@@ -10,6 +10,7 @@ select coalesce(
         from pgq.message as m
         where m.segment = _tip.segment
             and m.partition_id = _tip.partition_id
+            and m.log_offset >= _tip.segment_first_offset
         order by m.log_offset desc
         limit 1
     ),
