@@ -170,12 +170,12 @@ create type pgq._group_state as (
     segment integer,
     segment_first_offset bigint,
     out_of_range text,
-    tip bigint,
     seq bigint,
     next_offset bigint,
     leased_until timestamptz,
     lease_token uuid,
-    lease_last_offset bigint
+    lease_last_offset bigint,
+    tip bigint
 );
 
 comment on type pgq._group_state is
@@ -1281,6 +1281,7 @@ select coalesce(
         from pgq.message as m
         where m.segment = _tip.segment
             and m.partition_id = _tip.partition_id
+            and m.log_offset >= _tip.segment_first_offset
         order by m.log_offset desc
         limit 1
     ),
@@ -1900,6 +1901,7 @@ begin
     from pgq.message as m
     where m.segment = entered.segment
         and m.partition_id = entered.partition_id
+        and m.log_offset >= entered.segment_first_offset
     order by m.log_offset desc
     limit 1;
 
@@ -2011,7 +2013,15 @@ begin
     if state.partition is null then
         perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
         from pgq.topic as t
-        where t.topic = _lock_partition.topic;
+        where t.topic = _lock_partition.topic
+            and _lock_partition.partition not between 0 and t.partitions - 1;
+
+        if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
+            -- It was dropped and made anew while this call waited for it.
+            return pgq._lock_partition(
+                _lock_partition.topic, _lock_partition.partition, _lock_partition.key
+            );
+        end if;
 
         perform pgq._fail_unknown_topic(_lock_partition.topic);
     end if;
@@ -2118,8 +2128,18 @@ begin
     end loop;
 
     if not found then
-        -- The topic was dropped while this call waited for its partitions.
-        perform pgq._fail_unknown_topic(_publish_spread.topic);
+        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._publish_spread(
+            _publish_spread.topic,
+            _publish_spread.payloads,
+            _publish_spread.bodies,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            _publish_spread.partition
+        ) as s;
+        return;
     end if;
 
     stamp := pgq._clock();
@@ -2138,6 +2158,7 @@ begin
             from pgq.message as n
             where n.segment = p.segment
                 and n.partition_id = p.partition_id
+                and n.log_offset >= p.segment_first_offset
             order by n.log_offset desc
             limit 1
         ) as m on true
@@ -2278,6 +2299,7 @@ begin
     from pgq.message as m
     where m.segment = state.segment
         and m.partition_id = state.partition_id
+        and m.log_offset >= state.segment_first_offset
     order by m.log_offset desc
     limit 1;
 
@@ -2350,56 +2372,103 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    state pgq._partition_state;
+    home record;
+    tip_offset bigint;
+    tip_published_at timestamptz;
     published pgq.message_position;
 begin
-    if (publish.payload is null) = (publish.body is null) or publish.headers is not null then
+    if (publish.payload is null) = (publish.body is null)
+        or publish.headers is not null
+        or current_setting('transaction_isolation') <> 'read committed'
+    then
         perform pgq._check_content(publish.payload, publish.body, publish.headers);
+
+        if current_setting('transaction_isolation') <> 'read committed' then
+            select b.partition, b.first_offset
+            into published
+            from pgq.publish_batch(
+                publish.topic,
+                case when publish.payload is not null then array[publish.payload] end,
+                case when publish.body is not null then array[publish.body] end,
+                array[publish.key],
+                array[publish.headers],
+                publish.partition
+            ) as b;
+
+            return published;
+        end if;
     end if;
 
-    if current_setting('transaction_isolation') <> 'read committed' then
-        select b.partition, b.first_offset
-        into published
-        from pgq.publish_batch(
-            publish.topic,
-            case when publish.payload is not null then array[publish.payload] end,
-            case when publish.body is not null then array[publish.body] end,
-            array[publish.key],
-            array[publish.headers],
-            publish.partition
-        ) as b;
-
-        return published;
+    -- What _lock_partition does first, here without the call: it takes less time.
+    if publish.partition is null and publish.key is null then
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            t.segment as topic_segment,
+            t.notify
+        into home
+        from pgq.topic as t
+        inner join pgq.partition as p
+            on p.topic_id = t.topic_id
+            and p.partition
+            = (pg_backend_pid() + date_part('epoch', now())::bigint) % t.partitions
+        where t.topic = publish.topic
+        for no key update of p skip locked;
+    else
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            t.segment as topic_segment,
+            t.notify
+        into home
+        from pgq.topic as t
+        inner join pgq.partition as p
+            on p.topic_id = t.topic_id
+            and p.partition = coalesce(
+                publish.partition,
+                (hashtextextended(publish.key, 0) % t.partitions + t.partitions) % t.partitions
+            )
+        where t.topic = publish.topic
+        for no key update of p;
     end if;
 
-    state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
-    published.partition := state.partition;
+    if (home.segment = home.topic_segment) is not true then
+        home := pgq._lock_partition(publish.topic, publish.partition, publish.key);
+    end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    select m.log_offset, m.published_at
+    into tip_offset, tip_published_at
+    from pgq.message as m
+    where m.segment = home.segment
+        and m.partition_id = home.partition_id
+        and m.log_offset >= home.segment_first_offset
+    order by m.log_offset desc
+    limit 1;
+
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
-    select
-        state.partition_id,
-        coalesce(tip.log_offset, state.segment_first_offset - 1) + 1,
-        greatest(pgq._clock(), tip.published_at, state.segment_entered_at),
-        state.segment,
+    values (
+        home.partition_id,
+        coalesce(tip_offset + 1, home.segment_first_offset),
+        greatest(pgq._clock(), tip_published_at, home.segment_entered_at),
+        home.segment,
         publish.key,
         publish.headers,
         publish.payload,
         publish.body
-    from (values (true)) as one (row)
-    left join lateral (
-        select m.log_offset, m.published_at
-        from pgq.message as m
-        where m.segment = state.segment
-            and m.partition_id = state.partition_id
-        order by m.log_offset desc
-        limit 1
-    ) as tip on true
-    returning log_offset into published.log_offset;
+    )
+    returning home.partition, log_offset
+    into published;
 
-    if state.notify then
+    if home.notify then
         perform pg_notify('pgq_topic', publish.topic);
     end if;
 
@@ -2432,16 +2501,19 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._group_state;
-    moment timestamptz := pgq._clock();
+    attempts integer := 0;
 begin
     loop
+        attempts := attempts + 1;
         if _lock_group.partition is not null then
             select
                 g.group_id,
                 l.partition,
                 p.partition_id,
+                p.segment,
+                p.segment_first_offset,
                 g.out_of_range
-            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            into state
             from pgq.topic as t
             inner join pgq.consumer_group as g on g.topic_id = t.topic_id
             inner join pgq.partition as p on p.topic_id = t.topic_id
@@ -2452,15 +2524,17 @@ begin
                 and g.consumer_group = _lock_group.consumer_group
                 and p.partition = _lock_group.partition
             for no key update of l;
-        else
-            -- Of the partitions that have something to read and that no member holds, the one that
-            -- was read longest ago: so every partition has its turn.
+        elsif attempts = 1 then
+            -- Members begin at different partitions, and all move on by one every second: so they
+            -- seldom meet, and mostly one look is enough.
             select
                 g.group_id,
                 l.partition,
                 p.partition_id,
+                p.segment,
+                p.segment_first_offset,
                 g.out_of_range
-            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            into state
             from pgq.topic as t
             inner join pgq.consumer_group as g on g.topic_id = t.topic_id
             inner join pgq.partition as p on p.topic_id = t.topic_id
@@ -2477,7 +2551,47 @@ begin
             ) as q
             where t.topic = _lock_group.topic
                 and g.consumer_group = _lock_group.consumer_group
-                and (q.leased_until is null or q.leased_until <= moment)
+                and p.partition
+                = (pg_backend_pid() + date_part('epoch', now())::bigint) % t.partitions
+                and (q.leased_until is null or q.leased_until <= pgq._clock())
+                and (
+                    q.next_offset < p.segment_first_offset
+                    or exists (
+                        select from pgq.message as m
+                        where m.segment = p.segment
+                            and m.partition_id = p.partition_id
+                            and m.log_offset >= q.next_offset
+                    )
+                )
+            for no key update of l skip locked;
+        else
+            -- Of the partitions that have something to read and that no member holds, the one that
+            -- was read longest ago.
+            select
+                g.group_id,
+                l.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                g.out_of_range
+            into state
+            from pgq.topic as t
+            inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            inner join pgq.group_partition as l
+                on l.group_id = g.group_id
+                and l.partition = p.partition
+            cross join lateral (
+                select j.next_offset, j.recorded_at, j.leased_until
+                from pgq.group_position as j
+                where j.group_id = g.group_id
+                    and j.partition = p.partition
+                order by j.seq desc
+                limit 1
+            ) as q
+            where t.topic = _lock_group.topic
+                and g.consumer_group = _lock_group.consumer_group
+                and (q.leased_until is null or q.leased_until <= pgq._clock())
                 and (
                     q.next_offset < p.segment_first_offset
                     or exists (
@@ -2492,52 +2606,49 @@ begin
             for no key update of l skip locked;
         end if;
 
+        continue when state.group_id is null and attempts = 1 and _lock_group.partition is null;
+
         if state.group_id is null then
             perform pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
+            -- The named partition is there: it was made anew while this call waited for it.
+            continue when _lock_group.partition is not null;
             return null;
         end if;
 
-        -- A new statement: its snapshot is younger than the lock.
+        -- A new statement: its snapshot is younger than the lock. Should the partition have entered
+        -- another segment since it was read above, the tip is that of the segment before.
         select
-            p.segment,
-            p.segment_first_offset,
-            coalesce(
-                (
-                    select m.log_offset
-                    from pgq.message as m
-                    where m.segment = p.segment
-                        and m.partition_id = p.partition_id
-                    order by m.log_offset desc
-                    limit 1
-                ),
-                p.segment_first_offset - 1
-            ),
             j.seq,
             j.next_offset,
             j.leased_until,
             j.lease_token,
-            j.lease_last_offset
+            j.lease_last_offset,
+            coalesce(
+                (
+                    select m.log_offset
+                    from pgq.message as m
+                    where m.segment = state.segment
+                        and m.partition_id = state.partition_id
+                        and m.log_offset >= state.segment_first_offset
+                    order by m.log_offset desc
+                    limit 1
+                ),
+                state.segment_first_offset - 1
+            )
         into
-            state.segment,
-            state.segment_first_offset,
-            state.tip,
             state.seq,
             state.next_offset,
             state.leased_until,
             state.lease_token,
-            state.lease_last_offset
-        from pgq.partition as p
-        cross join lateral (
-            select k.*
-            from pgq.group_position as k
-            where k.group_id = state.group_id
-                and k.partition = state.partition
-            order by k.seq desc
-            limit 1
-        ) as j
-        where p.partition_id = state.partition_id;
+            state.lease_last_offset,
+            state.tip
+        from pgq.group_position as j
+        where j.group_id = state.group_id
+            and j.partition = state.partition
+        order by j.seq desc
+        limit 1;
 
         if not _lock_group.available_only
             or (state.tip >= state.next_offset
@@ -3964,10 +4075,11 @@ declare
     visible_at timestamptz;
     job_id bigint;
 begin
-    if (enqueue.payload is null) = (enqueue.body is null) or enqueue.headers is not null then
+    if (enqueue.payload is null) = (enqueue.body is null)
+        or enqueue.headers is not null
+        or (enqueue.priority between 0 and 9) is not true
+    then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
-    end if;
-    if (enqueue.priority between 0 and 9) is not true then
         perform pgq._check_count('priority', enqueue.priority, 0, 9);
     end if;
 
@@ -3983,24 +4095,31 @@ begin
     from pgq.queue as q
     where q.queue = enqueue.queue;
 
-    if target_id is null then
-        perform pgq._fail_unknown_queue(enqueue.queue);
-    end if;
-
-    if current_setting('transaction_isolation') <> 'read committed' then
-        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-        perform
-        from pgq.queue as q
-        where q.queue = enqueue.queue
-        for share;
-    end if;
-
     moment := pgq._clock();
-    if enqueue.delay is null and enqueue.run_at is null then
-        visible_at := moment + queue_delay;
-    else
-        visible_at := pgq._due_at(enqueue.queue, moment, enqueue.delay, enqueue.run_at, retention);
+    if target_id is null
+        or enqueue.delay is not null
+        or enqueue.run_at is not null
+        or current_setting('transaction_isolation') <> 'read committed'
+    then
+        if target_id is null then
+            perform pgq._fail_unknown_queue(enqueue.queue);
+        end if;
+
+        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        if current_setting('transaction_isolation') <> 'read committed' then
+            perform
+            from pgq.queue as q
+            where q.queue = enqueue.queue
+            for share;
+        end if;
+
+        if enqueue.delay is not null or enqueue.run_at is not null then
+            visible_at := pgq._due_at(
+                enqueue.queue, moment, enqueue.delay, enqueue.run_at, retention
+            );
+        end if;
     end if;
+
     job_id := nextval('pgq.job_id');
 
     insert into pgq.message (
@@ -4027,7 +4146,7 @@ begin
         leaf,
         enqueue.priority,
         0,
-        visible_at,
+        coalesce(visible_at, moment + queue_delay),
         enqueue.label
     );
 
@@ -4272,7 +4391,7 @@ begin
     elsif state.candidate_xid <= pg_snapshot_xmin(snapshot) then
         -- Every transaction that could write below the candidate has ended: whoever began later
         -- reads a later clock. So the floor may rise to the first job there is, or else to the
-        -- candidate.
+        -- candidate; not looking further, for there stand the leases of finished jobs.
         select
             array_agg(
                 case
@@ -4299,6 +4418,7 @@ begin
             where k.queue_id = _raise_floor.queue_id
                 and k.priority = f.place - 1
                 and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                and k.visible_at < state.candidate_at
             order by k.visible_at, k.job_id
             limit 1
         ) as j on true;

@@ -12,16 +12,19 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._group_state;
-    moment timestamptz := pgq._clock();
+    attempts integer := 0;
 begin
     loop
+        attempts := attempts + 1;
         if _lock_group.partition is not null then
             select
                 g.group_id,
                 l.partition,
                 p.partition_id,
+                p.segment,
+                p.segment_first_offset,
                 g.out_of_range
-            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            into state
             from pgq.topic as t
             inner join pgq.consumer_group as g on g.topic_id = t.topic_id
             inner join pgq.partition as p on p.topic_id = t.topic_id
@@ -32,15 +35,17 @@ begin
                 and g.consumer_group = _lock_group.consumer_group
                 and p.partition = _lock_group.partition
             for no key update of l;
-        else
-            -- Of the partitions that have something to read and that no member holds, the one that
-            -- was read longest ago: so every partition has its turn.
+        elsif attempts = 1 then
+            -- Members begin at different partitions, and all move on by one every second: so they
+            -- seldom meet, and mostly one look is enough.
             select
                 g.group_id,
                 l.partition,
                 p.partition_id,
+                p.segment,
+                p.segment_first_offset,
                 g.out_of_range
-            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            into state
             from pgq.topic as t
             inner join pgq.consumer_group as g on g.topic_id = t.topic_id
             inner join pgq.partition as p on p.topic_id = t.topic_id
@@ -57,7 +62,47 @@ begin
             ) as q
             where t.topic = _lock_group.topic
                 and g.consumer_group = _lock_group.consumer_group
-                and (q.leased_until is null or q.leased_until <= moment)
+                and p.partition
+                = (pg_backend_pid() + date_part('epoch', now())::bigint) % t.partitions
+                and (q.leased_until is null or q.leased_until <= pgq._clock())
+                and (
+                    q.next_offset < p.segment_first_offset
+                    or exists (
+                        select from pgq.message as m
+                        where m.segment = p.segment
+                            and m.partition_id = p.partition_id
+                            and m.log_offset >= q.next_offset
+                    )
+                )
+            for no key update of l skip locked;
+        else
+            -- Of the partitions that have something to read and that no member holds, the one that
+            -- was read longest ago.
+            select
+                g.group_id,
+                l.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                g.out_of_range
+            into state
+            from pgq.topic as t
+            inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            inner join pgq.group_partition as l
+                on l.group_id = g.group_id
+                and l.partition = p.partition
+            cross join lateral (
+                select j.next_offset, j.recorded_at, j.leased_until
+                from pgq.group_position as j
+                where j.group_id = g.group_id
+                    and j.partition = p.partition
+                order by j.seq desc
+                limit 1
+            ) as q
+            where t.topic = _lock_group.topic
+                and g.consumer_group = _lock_group.consumer_group
+                and (q.leased_until is null or q.leased_until <= pgq._clock())
                 and (
                     q.next_offset < p.segment_first_offset
                     or exists (
@@ -72,53 +117,49 @@ begin
             for no key update of l skip locked;
         end if;
 
+        continue when state.group_id is null and attempts = 1 and _lock_group.partition is null;
+
         if state.group_id is null then
             perform pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
+            -- The named partition is there: it was made anew while this call waited for it.
+            continue when _lock_group.partition is not null;
             return null;
         end if;
 
-        -- A new statement: its snapshot is younger than the lock.
+        -- A new statement: its snapshot is younger than the lock. Should the partition have entered
+        -- another segment since it was read above, the tip is that of the segment before.
         select
-            p.segment,
-            p.segment_first_offset,
-            coalesce(
-                (
-                    select m.log_offset
-                    from pgq.message as m
-                    where m.segment = p.segment
-                        and m.partition_id = p.partition_id
-                        and m.log_offset >= p.segment_first_offset
-                    order by m.log_offset desc
-                    limit 1
-                ),
-                p.segment_first_offset - 1
-            ),
             j.seq,
             j.next_offset,
             j.leased_until,
             j.lease_token,
-            j.lease_last_offset
+            j.lease_last_offset,
+            coalesce(
+                (
+                    select m.log_offset
+                    from pgq.message as m
+                    where m.segment = state.segment
+                        and m.partition_id = state.partition_id
+                        and m.log_offset >= state.segment_first_offset
+                    order by m.log_offset desc
+                    limit 1
+                ),
+                state.segment_first_offset - 1
+            )
         into
-            state.segment,
-            state.segment_first_offset,
-            state.tip,
             state.seq,
             state.next_offset,
             state.leased_until,
             state.lease_token,
-            state.lease_last_offset
-        from pgq.partition as p
-        cross join lateral (
-            select k.*
-            from pgq.group_position as k
-            where k.group_id = state.group_id
-                and k.partition = state.partition
-            order by k.seq desc
-            limit 1
-        ) as j
-        where p.partition_id = state.partition_id;
+            state.lease_last_offset,
+            state.tip
+        from pgq.group_position as j
+        where j.group_id = state.group_id
+            and j.partition = state.partition
+        order by j.seq desc
+        limit 1;
 
         if not _lock_group.available_only
             or (state.tip >= state.next_offset

@@ -86,8 +86,18 @@ begin
     end loop;
 
     if not found then
-        -- The topic was dropped while this call waited for its partitions.
-        perform pgq._fail_unknown_topic(_publish_spread.topic);
+        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._publish_spread(
+            _publish_spread.topic,
+            _publish_spread.payloads,
+            _publish_spread.bodies,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            _publish_spread.partition
+        ) as s;
+        return;
     end if;
 
     stamp := pgq._clock();

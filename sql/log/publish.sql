@@ -19,57 +19,103 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    state pgq._partition_state;
+    home record;
+    tip_offset bigint;
+    tip_published_at timestamptz;
     published pgq.message_position;
 begin
-    if (publish.payload is null) = (publish.body is null) or publish.headers is not null then
+    if (publish.payload is null) = (publish.body is null)
+        or publish.headers is not null
+        or current_setting('transaction_isolation') <> 'read committed'
+    then
         perform pgq._check_content(publish.payload, publish.body, publish.headers);
+
+        if current_setting('transaction_isolation') <> 'read committed' then
+            select b.partition, b.first_offset
+            into published
+            from pgq.publish_batch(
+                publish.topic,
+                case when publish.payload is not null then array[publish.payload] end,
+                case when publish.body is not null then array[publish.body] end,
+                array[publish.key],
+                array[publish.headers],
+                publish.partition
+            ) as b;
+
+            return published;
+        end if;
     end if;
 
-    if current_setting('transaction_isolation') <> 'read committed' then
-        select b.partition, b.first_offset
-        into published
-        from pgq.publish_batch(
-            publish.topic,
-            case when publish.payload is not null then array[publish.payload] end,
-            case when publish.body is not null then array[publish.body] end,
-            array[publish.key],
-            array[publish.headers],
-            publish.partition
-        ) as b;
-
-        return published;
+    -- What _lock_partition does first, here without the call: it takes less time.
+    if publish.partition is null and publish.key is null then
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            t.segment as topic_segment,
+            t.notify
+        into home
+        from pgq.topic as t
+        inner join pgq.partition as p
+            on p.topic_id = t.topic_id
+            and p.partition
+            = (pg_backend_pid() + date_part('epoch', now())::bigint) % t.partitions
+        where t.topic = publish.topic
+        for no key update of p skip locked;
+    else
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            t.segment as topic_segment,
+            t.notify
+        into home
+        from pgq.topic as t
+        inner join pgq.partition as p
+            on p.topic_id = t.topic_id
+            and p.partition = coalesce(
+                publish.partition,
+                (hashtextextended(publish.key, 0) % t.partitions + t.partitions) % t.partitions
+            )
+        where t.topic = publish.topic
+        for no key update of p;
     end if;
 
-    state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
-    published.partition := state.partition;
+    if (home.segment = home.topic_segment) is not true then
+        home := pgq._lock_partition(publish.topic, publish.partition, publish.key);
+    end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    select m.log_offset, m.published_at
+    into tip_offset, tip_published_at
+    from pgq.message as m
+    where m.segment = home.segment
+        and m.partition_id = home.partition_id
+        and m.log_offset >= home.segment_first_offset
+    order by m.log_offset desc
+    limit 1;
+
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
-    select
-        state.partition_id,
-        coalesce(tip.log_offset, state.segment_first_offset - 1) + 1,
-        greatest(pgq._clock(), tip.published_at, state.segment_entered_at),
-        state.segment,
+    values (
+        home.partition_id,
+        coalesce(tip_offset + 1, home.segment_first_offset),
+        greatest(pgq._clock(), tip_published_at, home.segment_entered_at),
+        home.segment,
         publish.key,
         publish.headers,
         publish.payload,
         publish.body
-    from (values (true)) as one (row)
-    left join lateral (
-        select m.log_offset, m.published_at
-        from pgq.message as m
-        where m.segment = state.segment
-            and m.partition_id = state.partition_id
-            and m.log_offset >= state.segment_first_offset
-        order by m.log_offset desc
-        limit 1
-    ) as tip on true
-    returning log_offset into published.log_offset;
+    )
+    returning home.partition, log_offset
+    into published;
 
-    if state.notify then
+    if home.notify then
         perform pg_notify('pgq_topic', publish.topic);
     end if;
 

@@ -95,12 +95,12 @@ create type pgq._group_state as (
     segment integer,
     segment_first_offset bigint,
     out_of_range text,
-    tip bigint,
     seq bigint,
     next_offset bigint,
     leased_until timestamptz,
     lease_token uuid,
-    lease_last_offset bigint
+    lease_last_offset bigint,
+    tip bigint
 );
 
 comment on type pgq._group_state is

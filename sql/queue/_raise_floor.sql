@@ -42,7 +42,7 @@ begin
     elsif state.candidate_xid <= pg_snapshot_xmin(snapshot) then
         -- Every transaction that could write below the candidate has ended: whoever began later
         -- reads a later clock. So the floor may rise to the first job there is, or else to the
-        -- candidate.
+        -- candidate; not looking further, for there stand the leases of finished jobs.
         select
             array_agg(
                 case
@@ -69,6 +69,7 @@ begin
             where k.queue_id = _raise_floor.queue_id
                 and k.priority = f.place - 1
                 and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                and k.visible_at < state.candidate_at
             order by k.visible_at, k.job_id
             limit 1
         ) as j on true;

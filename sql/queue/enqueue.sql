@@ -32,10 +32,11 @@ declare
     visible_at timestamptz;
     job_id bigint;
 begin
-    if (enqueue.payload is null) = (enqueue.body is null) or enqueue.headers is not null then
+    if (enqueue.payload is null) = (enqueue.body is null)
+        or enqueue.headers is not null
+        or (enqueue.priority between 0 and 9) is not true
+    then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
-    end if;
-    if (enqueue.priority between 0 and 9) is not true then
         perform pgq._check_count('priority', enqueue.priority, 0, 9);
     end if;
 
@@ -51,24 +52,31 @@ begin
     from pgq.queue as q
     where q.queue = enqueue.queue;
 
-    if target_id is null then
-        perform pgq._fail_unknown_queue(enqueue.queue);
-    end if;
-
-    if current_setting('transaction_isolation') <> 'read committed' then
-        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-        perform
-        from pgq.queue as q
-        where q.queue = enqueue.queue
-        for share;
-    end if;
-
     moment := pgq._clock();
-    if enqueue.delay is null and enqueue.run_at is null then
-        visible_at := moment + queue_delay;
-    else
-        visible_at := pgq._due_at(enqueue.queue, moment, enqueue.delay, enqueue.run_at, retention);
+    if target_id is null
+        or enqueue.delay is not null
+        or enqueue.run_at is not null
+        or current_setting('transaction_isolation') <> 'read committed'
+    then
+        if target_id is null then
+            perform pgq._fail_unknown_queue(enqueue.queue);
+        end if;
+
+        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        if current_setting('transaction_isolation') <> 'read committed' then
+            perform
+            from pgq.queue as q
+            where q.queue = enqueue.queue
+            for share;
+        end if;
+
+        if enqueue.delay is not null or enqueue.run_at is not null then
+            visible_at := pgq._due_at(
+                enqueue.queue, moment, enqueue.delay, enqueue.run_at, retention
+            );
+        end if;
     end if;
+
     job_id := nextval('pgq.job_id');
 
     insert into pgq.message (
@@ -95,7 +103,7 @@ begin
         leaf,
         enqueue.priority,
         0,
-        visible_at,
+        coalesce(visible_at, moment + queue_delay),
         enqueue.label
     );
 
