@@ -1,0 +1,163 @@
+"""The queue under every isolation level: a loser gets 40001, a job is never given out twice."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+from psycopg.errors import SerializationFailure
+
+from jobs import (
+    AnyConnection,
+    Connect,
+    call,
+    claim,
+    claim_one,
+    enqueue,
+    enqueue_many,
+    failure,
+    new_queue,
+    stats,
+    value,
+)
+
+STRICT = ["repeatable read", "serializable"]
+LEVELS = ["read committed", *STRICT]
+
+
+@pytest.fixture
+def connection(shared_connect: Connect) -> AnyConnection:
+    return shared_connect(autocommit=True)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_whole_life(shared_connect: Connect, level: str) -> None:
+    """Every function works in every level when nobody interferes, twice in a transaction."""
+    session = shared_connect(isolation_level=level)
+    queue = new_queue(session, max_attempts=1)
+    for _ in range(2):
+        enqueue(session, queue, label="l")
+        enqueue_many(session, queue, 2)
+        kept, failed, done = claim(session, queue, 3)
+        token = kept.lease_token
+        assert value(session, "extend_lease", job_id=kept.job_id, lease_token=token)
+        assert value(session, "nack", job_id=failed.job_id, lease_token=token)
+        assert value(session, "ack", job_id=done.job_id, lease_token=token)
+        assert value(session, "redrive", queue=queue) == 1
+        assert claim_one(session, queue).job_id == failed.job_id
+        assert value(session, "purge_queue", queue=queue) == 2
+    session.commit()
+    # and each in a transaction of its own
+    enqueue(session, queue)
+    session.commit()
+    job = claim_one(session, queue)
+    session.commit()
+    assert value(session, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    session.commit()
+    assert stats(session, queue) == {}
+
+
+@pytest.mark.parametrize("level", STRICT)
+def test_a_job_claimed_since_the_snapshot(
+    shared_connect: Connect, connection: AnyConnection, level: str
+) -> None:
+    queue = new_queue(connection)
+    enqueue(connection, queue)
+    session = shared_connect(isolation_level=level)
+    session.execute("select")
+    claim_one(connection, queue)
+    assert failure(session, "claim_job", queue=queue).sqlstate == "40001"
+    session.rollback()
+    assert claim(session, queue) == []
+
+
+@pytest.mark.parametrize("level", STRICT)
+def test_a_job_being_claimed(
+    shared_connect: Connect, connection: AnyConnection, level: str
+) -> None:
+    """It is passed by, as in READ COMMITTED, though SERIALIZABLE may refuse the second commit."""
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 2)
+    one, other = (shared_connect(isolation_level=level) for _ in range(2))
+    assert [job.payload for job in claim(one, queue)] == [0]
+    assert [job.payload for job in claim(other, queue)] == [1]
+    one.commit()
+    with suppress(SerializationFailure):
+        other.commit()
+
+
+@pytest.mark.parametrize("level", STRICT)
+@pytest.mark.parametrize("end", ["ack", "nack", "archive_job", "extend_lease"])
+def test_a_job_ended_since_the_snapshot(
+    shared_connect: Connect, connection: AnyConnection, level: str, end: str
+) -> None:
+    queue = new_queue(connection)
+    enqueue(connection, queue)
+    job = claim_one(connection, queue)
+    arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
+    session = shared_connect(isolation_level=level)
+    session.execute("select")
+    assert value(connection, "ack", **arguments)
+    assert failure(session, end, **arguments).sqlstate == "40001"
+    session.rollback()
+    assert value(session, end, **arguments) is False
+
+
+@pytest.mark.parametrize("level", STRICT)
+def test_jobs_younger_than_the_snapshot(
+    shared_connect: Connect, connection: AnyConnection, level: str
+) -> None:
+    """They are not seen: no row, no error."""
+    queue = new_queue(connection)
+    session = shared_connect(isolation_level=level)
+    session.execute("select")
+    enqueue(connection, queue)
+    assert claim(session, queue) == []
+    enqueue(session, queue, "own")
+    assert claim_one(session, queue).payload == "own"
+    session.commit()
+    assert len(claim(connection, queue, 10)) == 1
+
+
+@pytest.mark.parametrize("level", STRICT)
+def test_settings_changed_since_the_snapshot(
+    shared_connect: Connect, connection: AnyConnection, level: str
+) -> None:
+    """An enqueue that cannot see where to write now is told to try again."""
+    queue = new_queue(connection)
+    session = shared_connect(isolation_level=level)
+    session.execute("select")
+    call(connection, "alter_queue", queue=queue, retention="100 hours")
+    assert failure(session, "enqueue", queue=queue, payload="1").sqlstate == "40001"
+    session.rollback()
+    enqueue(session, queue)
+    session.commit()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_many_workers(shared_connect: Connect, connection: AnyConnection, level: str) -> None:
+    """Each with retries; claim, work and ack in one transaction: every job once."""
+    queue = new_queue(connection)
+    ids = enqueue_many(connection, queue, 60)
+    done: list[int] = []
+
+    def work(session: AnyConnection) -> None:
+        while True:
+            try:
+                jobs = claim(session, queue)
+                if not jobs and stats(session, queue) == {}:
+                    session.commit()
+                    return
+                for job in jobs:
+                    assert value(session, "ack", job_id=job.job_id, lease_token=job.lease_token)
+                session.commit()
+                done.extend(job.job_id for job in jobs)
+            except SerializationFailure:
+                session.rollback()
+
+    sessions = [shared_connect(isolation_level=level) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(work, session) for session in sessions]:
+            future.result()
+    assert sorted(done) == ids
