@@ -90,3 +90,29 @@ def test_refusals(log: Log) -> None:
             refused("22023", log.alter_topic, topic=topic, max_bytes=size)
         for names in (["partitions"], ["retention", "notify"], [None], [""]):
             refused("22023", log.alter_topic, topic=topic, no_limit=names)
+
+
+def test_a_retention_that_is_changed_and_changed_back(log: Log) -> None:
+    """Messages that stand in several places are read in one go, in order."""
+    topic = new_topic(log, groups=("a", "b"))
+    for number, retention in enumerate(["7 days", "9 days", "7 days", "9 days", "7 days"]):
+        log.alter_topic(topic=topic, retention=retention)
+        log.publish_batch(topic=topic, payloads=[2 * number + 1, 2 * number + 2])
+    expected = list(range(1, 11))
+    rows = log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=10)
+    assert offsets(rows) == [row.payload for row in rows] == expected
+    for first in expected:
+        found = log.fetch_range(topic=topic, partition=0, first_offset=first, last_offset=first)
+        assert [row.payload for row in found] == [first]
+    for row in rows[::2]:
+        (place,) = log.seek(topic=topic, consumer_group="b", published_at=row.published_at)
+        assert place.log_offset == row.log_offset
+    log.seek(topic=topic, consumer_group="b", start="earliest")
+    seen = []
+    while part := log.consume(topic=topic, consumer_group="a", max_messages=3):
+        assert offsets(log.fetch(topic=topic, consumer_group="b", max_messages=3)) == offsets(part)
+        log.commit_offset(
+            topic=topic, consumer_group="b", partition=0, last_offset=part[-1].log_offset
+        )
+        seen += offsets(part)
+    assert seen == expected

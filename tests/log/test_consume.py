@@ -84,3 +84,13 @@ def test_effects_and_position_commit_together(log: Log) -> None:
     seen = log.execute("select array_agg(log_offset order by log_offset) from seen").fetchone()
     log.execute("drop table seen")
     assert seen == ([1, 2, 3, 4, 5],)
+
+
+def test_what_is_read_and_what_is_written_from_it_commit_together(log: Log) -> None:
+    """Consume, change, publish to another topic in one transaction: each exactly once."""
+    source, target = new_topic(log, messages=6), new_topic(log)
+    for number in range(8):
+        with log.connection.transaction(force_rollback=number % 3 == 1):
+            rows = consume(log, source, max_messages=2)
+            log.publish_batch(topic=target, payloads=[row.payload * 10 for row in rows])
+    assert [row.payload for row in consume(log, target)] == [10, 20, 30, 40, 50, 60]

@@ -180,3 +180,38 @@ def test_old_positions_are_trimmed(own: Log) -> None:
     assert ("positions trimmed", f"{topic}/readers", 101) in own.cleanup()
     assert positions(own, topic, "readers") == [0]
     assert offsets(own.consume(topic=topic, **READERS)) == [1]
+
+
+def test_no_hole_when_the_retention_became_shorter(own: Log, clock: Clock) -> None:
+    """Old messages were to be kept for ever, later ones are gone: the log begins behind those.
+
+    A reader in the old part gets the error, and never the messages before and after a hole.
+    """
+    topic = new_topic(own, groups=("readers", "far"))
+    own.alter_topic(topic=topic, no_limit=["retention"])
+    own.publish_batch(topic=topic, payloads=[1, 2, 3])
+    own.alter_topic(topic=topic, retention="7 days")
+    own.publish_batch(topic=topic, payloads=[4, 5, 6])
+    own.commit_offset(topic=topic, partition=0, last_offset=1, **READERS)
+    own.commit_offset(topic=topic, consumer_group="far", partition=0, last_offset=6)
+    expire(own, clock)
+    own.publish_batch(topic=topic, payloads=[7, 8])
+    for function in ("claim_offsets", "consume", "fetch", "poll"):
+        refused("MQ004", getattr(own, function), topic=topic, **READERS)
+        refused("MQ004", getattr(own, function), topic=topic, partition=0, **READERS)
+    assert offsets(own.consume(topic=topic, consumer_group="far")) == [7, 8]
+    own.seek(topic=topic, start="earliest", **READERS)
+    assert offsets(own.consume(topic=topic, **READERS)) == [7, 8]
+
+
+def test_a_reader_in_an_old_snapshot(own: Log, connect: Connect, clock: Clock) -> None:
+    """What was removed under a snapshot is an error for it as well, not an empty answer."""
+    topic = new_topic(own, messages=3)
+    clock.advance("3 days")
+    while own.execute("select from pgq.segment where state = 'closed'").rowcount == 0:
+        own.cleanup()
+    reader = Log(connect(isolation_level="repeatable read"))
+    reader.execute("select 1")
+    clock.advance("8 days")
+    assert "segment truncated" in [row.action for row in own.cleanup()]
+    refused("MQ004", reader.fetch_range, topic=topic, partition=0, first_offset=1, last_offset=3)
