@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ DOCUMENTS = sorted(
     path
     for path in (
         ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
         ROOT / "python" / "README.md",
         ROOT / "benchmarks" / "README.md",
         ROOT / "sql" / "README.md",
@@ -41,7 +43,7 @@ MARKDOWN = sorted(
 )
 
 _BLOCK = re.compile(
-    r"(?P<skipped><!-- not run: [^\n]+ -->\n+)?"
+    r"(?P<skipped> *<!-- not run: [^\n]+ -->\n+)?"
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -66,7 +68,7 @@ def blocks(path: Path) -> Iterator[Block]:
     for match in _BLOCK.finditer(text):
         if not match["skipped"]:
             line = text.count("\n", 0, match.start("language")) + 1
-            yield Block(path, line, match["language"], match["text"])
+            yield Block(path, line, match["language"], textwrap.dedent(match["text"]))
 
 
 def _relative(path: Path) -> str:
