@@ -402,7 +402,7 @@ class Server:
         self._port: int | None = None
         self._left_behind = _SharedMemory()
         self._owner = os.getpid()
-        self._stopping = threading.Lock()
+        self._stopping = threading.RLock()  # a signal may come while stop() is under way
 
     # ------------------------------------------------------------------ what it is
 
