@@ -47,6 +47,9 @@ queues = st.sampled_from(QUEUES)
 labels = st.sampled_from([None, None, *LABELS])
 partitions = st.sampled_from([None, None, None, 0, 1, 2])
 seldom = st.sampled_from([False] * 7 + [True])
+steps = st.sampled_from([0, 0, 0, -1, 1, -5, 5])
+# which of several things that only the run knows: what is drawn must not depend on the database
+choices = st.integers(0, 11)
 
 
 class Run:
@@ -398,19 +401,34 @@ class Comparison(RuleBasedStateMachine):
         if isinstance(got, list) and got:
             self.tokens.append((got[0].lease_token, (topic, group, got[0].partition)))
 
-    @rule(member=members, undo=seldom, data=st.data())
-    def use_partition_lease(self, member: int, undo: bool, data: st.DataObject) -> None:
-        leases = [(token, place) for token, place in self.tokens if isinstance(place, tuple)]
+    @rule(
+        member=members,
+        which=choices,
+        stale=seldom,
+        what=st.sampled_from(["commit", "commit", "commit", "extend", "release"]),
+        ahead=steps,
+        lease=seconds,
+        undo=seldom,
+    )
+    def use_partition_lease(
+        self,
+        member: int,
+        which: int,
+        stale: bool,
+        what: str,
+        ahead: int,
+        lease: timedelta,
+        undo: bool,
+    ) -> None:
+        leases = [(token, place) for token, place in self.tokens if isinstance(place, tuple)][-4:]
         if not leases:
             return
-        token, (topic, group, partition) = data.draw(st.sampled_from(leases[-4:]))
-        if data.draw(seldom):
+        token, (topic, group, partition) = leases[which % len(leases)]
+        if stale:
             token = uuid4()
-        what = data.draw(st.sampled_from(["commit", "commit", "commit", "extend", "release"]))
         if what == "commit":
-            self.commit(member, topic, group, partition, token, undo, data)
+            self.commit(member, topic, group, partition, token, ahead, undo)
         elif what == "extend":
-            lease = data.draw(seconds)
             self.step(member, "extend_poll", topic, group, partition, token, lease=lease, undo=undo)
         else:
             self.step(member, "release", topic, group, partition, token, undo=undo)
@@ -420,13 +438,13 @@ class Comparison(RuleBasedStateMachine):
         topic=topics,
         group=groups,
         partition=st.sampled_from([0, 0, 1, 1, 7]),
+        ahead=steps,
         undo=seldom,
-        data=st.data(),
     )
     def commit_offset(
-        self, member: int, topic: str, group: str, partition: int, undo: bool, data: st.DataObject
+        self, member: int, topic: str, group: str, partition: int, ahead: int, undo: bool
     ) -> None:
-        self.commit(member, topic, group, partition, None, undo, data)
+        self.commit(member, topic, group, partition, None, ahead, undo)
 
     def commit(
         self,
@@ -435,12 +453,12 @@ class Comparison(RuleBasedStateMachine):
         group: str,
         partition: int,
         token: UUID | None,
+        ahead: int,
         undo: bool,
-        data: st.DataObject,
     ) -> None:
         position = self.position(topic, group, partition)
         last = 0 if position is None else position.lease_last_offset or position.next_offset
-        offset = max(0, last + data.draw(st.sampled_from([0, 0, 0, -1, 1, -5, 5])))
+        offset = max(0, last + ahead)
         self.step(
             member, "commit_offset", topic, group, partition, offset, lease_token=token, undo=undo
         )
@@ -550,14 +568,10 @@ class Comparison(RuleBasedStateMachine):
         if isinstance(got, list) and got:
             self.tokens.append((got[0].lease_token, [job.job_id for job in got]))
 
-    @rule(member=members, undo=seldom, data=st.data())
-    def end_jobs(self, member: int, undo: bool, data: st.DataObject) -> None:
-        claims = [(token, ids) for token, ids in self.tokens if isinstance(ids, list)]
-        if not claims:
-            return
-        token, ids = data.draw(st.sampled_from(claims[-4:]))
-        if data.draw(seldom):
-            token = uuid4()
+    @rule(member=members, which=choices, stale=seldom, undo=seldom, data=st.data())
+    def end_jobs(
+        self, member: int, which: int, stale: bool, undo: bool, data: st.DataObject
+    ) -> None:
         what = data.draw(st.sampled_from(["ack", "ack", "nack", "nack", "archive_job", "extend"]))
         options: dict[str, Any] = {}
         if what == "nack":
@@ -569,14 +583,24 @@ class Comparison(RuleBasedStateMachine):
         elif what == "extend":
             what = "extend_lease"
             options["lease"] = data.draw(st.one_of(st.none(), seconds))
-        if data.draw(st.booleans()):
-            some = ids[: data.draw(st.integers(1, len(ids)))]
-            self.step(member, f"{what}_batch", some, token, **options, undo=undo)
-        else:
-            self.step(member, what, data.draw(st.sampled_from(ids)), token, **options, undo=undo)
+        batch = data.draw(st.booleans())
+        number = data.draw(choices)
 
-    @rule(member=members, queue=queues, undo=seldom, data=st.data())
-    def look_after_queue(self, member: int, queue: str, undo: bool, data: st.DataObject) -> None:
+        claims = [(token, ids) for token, ids in self.tokens if isinstance(ids, list)][-4:]
+        if not claims:
+            return
+        token, ids = claims[which % len(claims)]
+        if stale:
+            token = uuid4()
+        if batch:
+            self.step(member, f"{what}_batch", ids[: number + 1], token, **options, undo=undo)
+        else:
+            self.step(member, what, ids[number % len(ids)], token, **options, undo=undo)
+
+    @rule(member=members, queue=queues, which=choices, undo=seldom, data=st.data())
+    def look_after_queue(
+        self, member: int, queue: str, which: int, undo: bool, data: st.DataObject
+    ) -> None:
         what = data.draw(
             st.sampled_from(
                 ["redrive", "redrive", "redrive", "pause", "resume", "purge", "alter", "drop"]
@@ -584,8 +608,8 @@ class Comparison(RuleBasedStateMachine):
         )
         if what == "redrive":
             known = self.broker.queues.get(queue)
-            dead = [None, 0, *(known.dead if known else ())]
-            self.step(member, "redrive", queue, job_id=data.draw(st.sampled_from(dead)), undo=undo)
+            dead = [None, None, 0, *(known.dead if known else ())]
+            self.step(member, "redrive", queue, job_id=dead[which % len(dead)], undo=undo)
         elif what == "pause":
             # a queue that stays paused would show little
             self.step(member, "pause_queue", queue, undo=undo)
@@ -606,19 +630,12 @@ class Comparison(RuleBasedStateMachine):
                 archive=data.draw(st.booleans()),
                 undo=undo,
             )
-        elif queue in self.broker.queues:
+        else:
+            keep = data.draw(retentions)
             self.step(member, "drop_queue", queue, undo=undo)
-            if data.draw(st.booleans()):
-                self.step(
-                    member,
-                    "enqueue",
-                    queue,
-                    1,
-                    model=(queue, Content(1)),
-                    extra={"label": None, "priority": 0, "delay": None},
-                )
+            self.step(member, "resume_queue", queue)
             if queue not in self.broker.queues:
-                self.make_queue(queue, 3, data.draw(retentions), True)
+                self.make_queue(queue, 3, keep, True)
 
     # -- side by side --------------------------------------------------------------------------
 
