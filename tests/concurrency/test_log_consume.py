@@ -76,7 +76,7 @@ def test_groups_do_not_block_each_other(open_log: OpenLog, log: Log) -> None:
     """An open claim of one group holds nothing of another."""
     topic = new_topic(log, messages=2, groups=("a", "b"))
     one, two = open_log(), open_log()
-    two.execute("set lock_timeout = '100ms'")
+    two.execute("set lock_timeout = '2s'")
     assert one.claim_offsets(topic=topic, consumer_group="a", partition=0) == [(0, 1, 2)]
     assert two.claim_offsets(topic=topic, consumer_group="b", partition=0) == [(0, 1, 2)]
 
@@ -86,7 +86,7 @@ def test_members_do_not_wait_for_publishers(open_log: OpenLog, log: Log) -> None
     topic = new_topic(log, messages=2)
     publisher, member = open_log(), open_log()
     for session in (publisher, member):
-        session.execute("set lock_timeout = '100ms'")
+        session.execute("set lock_timeout = '2s'")
     publisher.publish(topic=topic, payload=3)
     assert offsets(member.consume(topic=topic, **READERS)) == [1, 2]
     publisher.publish(topic=topic, payload=4)

@@ -97,7 +97,7 @@ def test_publishers_of_different_partitions_do_not_wait(open_log: OpenLog, log: 
     topic = new_topic(log, partitions=3)
     holders = [open_log() for _ in range(3)]
     for partition, holder in enumerate(holders):
-        holder.execute("set lock_timeout = '100ms'")
+        holder.execute("set lock_timeout = '2s'")
         assert holder.publish(topic=topic, payload=1, partition=partition) == (partition, 1)
     assert log.consume(topic=topic, consumer_group="readers") == []
     for holder in holders:
@@ -115,7 +115,7 @@ def test_publishers_without_a_key_take_free_partitions(
     holders = [open_log() for _ in range(3)]
     taken = []
     for holder in holders:
-        holder.execute("set lock_timeout = '100ms'")
+        holder.execute("set lock_timeout = '2s'")
         written = getattr(holder, function)(topic=topic, **content)
         taken.append(written.partition if function == "publish" else written[0].partition)
     assert sorted(taken) == [0, 1, 2]
@@ -135,7 +135,7 @@ def test_messages_without_a_key_in_a_keyed_batch_wait_for_nothing_else(
     topic = new_topic(log, partitions=8)
     holder, writer = open_log(), open_log()
     holder.publish(topic=topic, payload=1, partition=2)
-    writer.execute("set lock_timeout = '100ms'")
+    writer.execute("set lock_timeout = '2s'")
     ranges = writer.publish_batch(topic=topic, payloads=[1, 2, 3], keys=["b", None, "a"])
     assert [row.partition for row in ranges] == [0, 1]
 
@@ -153,7 +153,7 @@ def test_batches_lock_in_ascending_order(open_log: OpenLog, log: Log) -> None:
         batch,
         lambda: batch.publish_batch(topic=topic, payloads=[1, 2, 3], keys=["c", "a", "b"]),
     )
-    other.execute("set lock_timeout = '100ms'")
+    other.execute("set lock_timeout = '2s'")
     assert other.publish(topic=topic, payload=1, partition=1) == (1, 1)
     assert other.publish(topic=topic, payload=1, partition=2) == (2, 1)
     holder.commit()
@@ -441,7 +441,7 @@ def test_alter_topic_beside_open_publishers(open_log: OpenLog, log: Log) -> None
     topic = new_topic(log, partitions=1)
     publisher, altering = open_log(), open_log(autocommit=True)
     publisher.publish(topic=topic, payload=1)
-    altering.execute("set lock_timeout = '100ms'")
+    altering.execute("set lock_timeout = '2s'")
     altering.alter_topic(topic=topic, partitions=2, retention="5 days")
     assert altering.publish(topic=topic, payload=9, partition=1) == (1, 1)
     publisher.publish(topic=topic, payload=2, partition=0)

@@ -158,7 +158,7 @@ def test_publishing(shared_dsn: str, log: Log, step: str) -> None:
     topic = new_topic(log, messages=1)
     kill_at(log, shared_dsn, topic, "publishing", step)
     assert tip(log, topic) == (4 if step == "committed" else 1)
-    log.execute("set lock_timeout = '100ms'")
+    log.execute("set lock_timeout = '2s'")
     run(shared_dsn, topic, "publishing")
     rows: list[Any] = log.fetch(topic=topic, **READERS)
     assert offsets(rows) == list(range(1, len(rows) + 1))
