@@ -128,6 +128,24 @@ def test_publishers_without_a_key_take_free_partitions(
     assert sum(tip(log, topic, partition) for partition in range(3)) == 4
 
 
+@pytest.mark.parametrize("function", ["publish", "publish_batch"])
+def test_the_last_free_partition_is_found(open_log: OpenLog, log: Log, function: str) -> None:
+    """Whichever it is, a publisher without a key writes there at once."""
+    topic = new_topic(log, partitions=4)
+    content: dict[str, Any] = {"payload": 1} if function == "publish" else {"payloads": [1]}
+    holder, publisher = open_log(), open_log()
+    publisher.execute("set lock_timeout = '2s'")
+    for free in range(4):
+        for partition in {*range(4)} - {free}:
+            holder.publish(topic=topic, payload=1, partition=partition)
+        getattr(publisher, function)(topic=topic, **content)
+        publisher.commit()
+        assert tip(log, topic, free) == 1
+        holder.rollback()
+        log.drop_topic(topic=topic)
+        log.create_topic(topic=topic, partitions=4)
+
+
 def test_messages_without_a_key_in_a_keyed_batch_wait_for_nothing_else(
     open_log: OpenLog, log: Log
 ) -> None:
