@@ -1,0 +1,61 @@
+"""What a statement reads, counted by the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.rows import namedtuple_row
+
+__all__ = ["Reader", "Work"]
+
+_COUNTERS = """
+    select
+        coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)) filter (where c.relkind = 'i'), 0)
+            ::bigint as entries,
+        coalesce(sum(pg_stat_get_xact_numscans(c.oid)) filter (where c.relkind = 'r'), 0)
+            ::bigint as scans,
+        array_agg(c.relname::text order by c.relname) filter (
+            where c.relkind = 'r' and pg_stat_get_xact_numscans(c.oid) > 0
+        ) as scanned
+    from pg_class as c
+    where c.relnamespace = 'pgq'::regnamespace
+        and c.relkind in ('i', 'r')
+"""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What was read: entries of indexes, and tables from end to end."""
+
+    entries: int
+    scanned: frozenset[str]
+
+
+class Reader:
+    """A session that keeps account of what each of its calls reads."""
+
+    def __init__(self, dsn: str) -> None:
+        self.connection = psycopg.connect(dsn, autocommit=True, row_factory=namedtuple_row)
+        self.last = Work(0, frozenset())
+
+    def call(self, function: str, **arguments: Any) -> list[Any]:
+        """Call a function in a transaction of its own and return its rows; see ``last``."""
+        named = ", ".join(f"{name} => %({name})s" for name in arguments)
+        with self.connection.transaction():
+            before = self._counters()
+            rows = self.connection.execute(
+                f"select * from pgq.{function}({named})",
+                arguments,
+            ).fetchall()
+            after = self._counters()
+        scanned = set(after.scanned or ()) if after.scans > before.scans else set()
+        self.last = Work(after.entries - before.entries, frozenset(scanned))
+        return rows
+
+    def _counters(self) -> Any:
+        return self.connection.execute(_COUNTERS).fetchone()
+
+    def close(self) -> None:
+        self.connection.close()
