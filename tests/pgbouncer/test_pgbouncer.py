@@ -1,0 +1,236 @@
+"""Through PgBouncer in transaction mode: every transaction may get another server session.
+
+pgq keeps nothing in a session, so all of it works. The client must not prepare statements: of the
+versions of PgBouncer about, many do not know them.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from pgq import Client, LeaseLost
+from pgq.embedded import _free_port
+from support import wait_until
+
+Connection = psycopg.Connection[Any]
+Open = Callable[..., Connection]
+
+POOL = 2
+
+
+def _unprivileged() -> dict[str, Any]:
+    """PgBouncer refuses to run as root."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+@pytest.fixture
+def pgbouncer(dsn: str) -> Iterator[dict[str, Any]]:
+    """Connection parameters that lead through a PgBouncer of two server connections."""
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if program is None:
+        pytest.skip("no pgbouncer: on Debian, apt-get install pgbouncer")
+    target = conninfo_to_dict(dsn)
+    port = _free_port()
+    run_as = _unprivileged()
+    directory = _shared_directory()
+    users = directory / "users.txt"
+    users.write_text(f'"{target["user"]}" "{target.get("password") or ""}"\n')
+    settings = directory / "pgbouncer.ini"
+    settings.write_text(
+        f"""
+[databases]
+pgq = host={target["host"]} port={target["port"]} dbname={target["dbname"]} user={target["user"]}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {users}
+pool_mode = transaction
+default_pool_size = {POOL}
+max_client_conn = 100
+ignore_startup_parameters = extra_float_digits
+logfile =
+pidfile =
+"""
+    )
+    for path in (users, settings):
+        path.chmod(0o644)
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [program, settings], stdout=log, stderr=subprocess.STDOUT, cwd="/", **run_as
+        )
+    place = {"host": "127.0.0.1", "port": port, "user": target["user"], "dbname": "pgq"}
+
+    def answers() -> bool:
+        assert process.poll() is None, (directory / "log").read_text()
+        try:
+            psycopg.connect(**place, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    try:
+        wait_until(answers, what="for PgBouncer to answer")
+        yield place
+    finally:
+        process.terminate()
+        process.wait(10)
+        shutil.rmtree(directory)
+
+
+def _shared_directory() -> Path:
+    """A directory that an unprivileged PgBouncer can read, whatever the mode of its parents."""
+    directory = Path(tempfile.mkdtemp(prefix="pgq-pgbouncer-"))
+    directory.chmod(0o755)
+    return directory
+
+
+@pytest.fixture
+def open_client(pgbouncer: dict[str, Any]) -> Iterator[Open]:
+    opened: list[Connection] = []
+
+    def connect(autocommit: bool = True) -> Connection:
+        connection = psycopg.connect(**pgbouncer, autocommit=autocommit, prepare_threshold=None)
+        opened.append(connection)
+        return connection
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+def _backends(connections: list[Connection]) -> set[int]:
+    rows = [connection.execute("select pg_backend_pid()").fetchone() for connection in connections]
+    return {row[0] for row in rows if row is not None}
+
+
+def test_clients_share_server_connections(open_client: Open) -> None:
+    assert 1 <= len(_backends([open_client() for _ in range(8)])) <= POOL
+
+
+def test_log(open_client: Open) -> None:
+    writer, reader, other = (Client(open_client()) for _ in range(3))
+    writer.create_topic("readings", partitions=2)
+    reader.create_group("readings", "meters")
+    for number in range(10):
+        writer.publish("readings", {"n": number}, key=str(number))
+    writer.publish_batch("readings", [{"n": n} for n in range(10, 20)])
+
+    seen = [m.payload["n"] for m in reader.fetch("readings", "meters")]
+    assert sorted(seen) == list(range(20))
+    with reader.connection.transaction():
+        taken = reader.claim_offsets("readings", "meters", max_messages=3)
+        assert taken is not None
+        first = reader.fetch_range(
+            "readings", taken.partition, taken.first_offset, taken.last_offset
+        )
+    assert len(first) == 3
+
+    # a lease belongs to its token, not to a session
+    polled = reader.poll("readings", "meters", lease=timedelta(minutes=1))
+    place = ("readings", "meters", polled[0].partition)
+    assert other.extend_poll(*place, polled[0].lease_token)
+    last = polled[-1].log_offset
+    with pytest.raises(LeaseLost):
+        other.commit_offset(*place, last)
+    assert other.commit_offset(*place, last, lease_token=polled[0].lease_token) == last
+    rest = other.consume("readings", "meters")
+    numbers = [m.payload["n"] for m in (*first, *polled, *rest)]
+    assert sorted(numbers) == list(range(20))
+    assert all(row.lag == 0 for row in writer.group_lag("readings"))
+    reader.seek("readings", "meters", start="earliest")
+    assert len(reader.fetch("readings", "meters")) == 20
+
+
+def test_rollback_gives_messages_back(open_client: Open) -> None:
+    client = Client(open_client())
+    client.create_topic("readings", partitions=1)
+    client.create_group("readings", "meters")
+    client.publish_batch("readings", [1, 2, 3])
+    with client.connection.transaction(force_rollback=True):
+        assert len(client.consume("readings", "meters")) == 3
+    assert [m.payload for m in client.consume("readings", "meters")] == [1, 2, 3]
+
+
+def test_queue(open_client: Open) -> None:
+    producer, worker, other = (Client(open_client()) for _ in range(3))
+    producer.create_queue("work", max_attempts=2, backoff=timedelta(0))
+    ids = producer.enqueue_batch("work", list(range(6)))
+    jobs = worker.claim_job("work", max_jobs=4)
+    assert [job.job_id for job in jobs] == ids[:4]
+    token = jobs[0].lease_token
+    assert [job.job_id for job in other.claim_job("work", max_jobs=4)] == ids[4:]
+    assert other.ack(ids[0], token)
+    assert worker.extend_lease(ids[1], token)
+    assert worker.archive_job(ids[1], token, result={"sum": 1})
+    assert worker.nack(ids[2], token, delay=timedelta(0), error="no")
+    (again,) = other.claim_job("work")
+    assert (again.job_id, again.attempt) == (ids[2], 2)
+    assert not worker.ack(ids[2], token)
+    assert other.nack(ids[2], again.lease_token, error="never")
+    (letter,) = producer.dead_letters("work")
+    assert (letter.job_id, letter.last_error) == (ids[2], "never")
+    assert producer.redrive("work") == 1
+    assert worker.ack_batch(ids, token) == [ids[3]]
+    producer.cleanup()
+    (stats,) = producer.queue_stats("work")
+    assert (stats.ready, stats.leased, stats.dead) == (1, 2, 0)
+
+
+def test_many_workers_on_few_sessions(open_client: Open) -> None:
+    """Eight workers on two sessions: every job and every message once."""
+    setup = Client(open_client())
+    setup.create_queue("work")
+    setup.create_topic("readings", partitions=4)
+    setup.create_group("readings", "meters")
+    setup.enqueue_batch("work", list(range(200)))
+    for number in range(20):
+        setup.publish_batch("readings", [number * 10 + n for n in range(10)], partition=number % 4)
+    jobs: Counter[int] = Counter()
+    messages: Counter[int] = Counter()
+    failures: list[BaseException] = []
+    lock = threading.Lock()
+
+    def work(client: Client) -> None:
+        try:
+            while True:
+                with client.connection.transaction():
+                    taken = client.consume("readings", "meters", max_messages=5)
+                claimed = client.claim_job("work", max_jobs=3)
+                for job in claimed:
+                    assert client.ack(job.job_id, job.lease_token)
+                with lock:
+                    jobs.update(job.payload for job in claimed)
+                    messages.update(message.payload for message in taken)
+                    if sum(messages.values()) >= 200 and sum(jobs.values()) >= 200:
+                        return
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(Client(open_client()),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures, failures
+    assert jobs == Counter(range(200))
+    assert messages == Counter(range(200))
