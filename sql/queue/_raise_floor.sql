@@ -70,6 +70,7 @@ begin
                 and k.priority = f.place - 1
                 and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                 and k.visible_at < state.candidate_at
+                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
             order by k.visible_at, k.job_id
             limit 1
         ) as j on true;
@@ -94,7 +95,6 @@ begin
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
         and f.seq = state.seq - 63;
-
 end
 $$;
 
