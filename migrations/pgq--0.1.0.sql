@@ -14,12 +14,12 @@ begin
     then
         raise exception 'pgq is already installed in this database'
             using errcode = '42P06',
-                hint = 'To upgrade, run the scripts migrations/pgq--OLD--NEW.sql that lead to the new version.';
+                hint = 'To upgrade, run the scripts migrations/pgq--OLD--NEW.sql.';
     end if;
     raise exception 'schema "pgq" exists and was not made by this package'
         using errcode = '42P06',
             detail = 'Skytools'' PgQ, among others, also installs a schema of this name.',
-            hint = 'Nothing was changed. Install into another database, or remove the other pgq first.';
+            hint = 'Nothing was changed. Use another database, or remove the other pgq first.';
 end
 $guard$;
 
@@ -608,10 +608,11 @@ create table pgq.queue_floor (
 );
 
 comment on table pgq.queue_floor is
-'Below which visible_at and job_id no claimable job exists, as a journal: the row with the highest seq counts.';
+'Below which visible_at and job_id no claimable job exists, as a journal.
+The row with the highest seq counts.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
-comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at …';
-comment on column pgq.queue_floor.floor_ids is '… and, among jobs of that time, the job_id.';
+comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
+comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
 comment on column pgq.queue_floor.candidate_at is
 'Where the floors may rise to, and when that was noted.';
 comment on column pgq.queue_floor.candidate_xid is
@@ -745,7 +746,7 @@ begin
     if _check_content.payload is null and _check_content.body is null then
         raise exception 'a message needs a payload or a body'
             using errcode = '22004',
-                hint = 'Pass payload (jsonb) or body (bytea). A JSON null is written ''null''::jsonb.';
+                hint = 'Pass payload (jsonb) or body (bytea). JSON null is ''null''::jsonb.';
     end if;
     if _check_content.payload is not null and _check_content.body is not null then
         raise exception 'a message has either a payload or a body, not both'
@@ -889,7 +890,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- ATTACH locks out nobody who reads or writes the parent; CREATE … PARTITION OF would.
+    -- ATTACH locks out nobody who reads or writes the parent; CREATE TABLE PARTITION OF would.
     execute format(
         'create table pgq.message_%1$s (like pgq.message, primary key (partition_id, log_offset))',
         _create_leaf.leaf
@@ -1193,9 +1194,9 @@ begin
             ),
             hint = case
                 when _fail_out_of_range.log_offset < _fail_out_of_range.first_available then
-                    'Retention has removed it. Go on with pgq.seek, or let the group skip what is gone.'
+                    'Retention has removed it. Use pgq.seek, or let the group skip what is gone.'
                 else
-                    'It is not published yet, or not visible here: not committed, or not replicated.'
+                    'It is not published yet, or not visible here: not committed or replicated.'
             end;
 end
 $$;
@@ -1217,7 +1218,7 @@ begin
         _fail_lease_lost.partition, _fail_lease_lost.topic, _fail_lease_lost.consumer_group
         using errcode = 'MQ006',
             detail = 'The lease token is missing, or of a lease that has ended.',
-            hint = 'Nothing was changed. Poll again; another member may have got the same messages.';
+            hint = 'Nothing was changed. Poll again; another member may have the same messages.';
 end
 $$;
 
@@ -1748,7 +1749,10 @@ begin
     end if;
     if (create_group.out_of_range in ('error', 'skip')) is not true then
         raise exception 'argument "out_of_range" must be error or skip'
-            using errcode = case when create_group.out_of_range is null then '22004' else '22023' end;
+            using errcode = case
+                when create_group.out_of_range is null then '22004'
+                else '22023'
+            end;
     end if;
 
     -- The lock keeps the number of partitions.
@@ -2244,7 +2248,11 @@ declare
     tip_published_at timestamptz;
 begin
     size := pgq._check_batch(
-        publish_batch.payloads, publish_batch.bodies, publish_batch.keys, publish_batch.headers, null
+        publish_batch.payloads,
+        publish_batch.bodies,
+        publish_batch.keys,
+        publish_batch.headers,
+        null
     );
 
     if size = 0 then
@@ -2269,7 +2277,8 @@ begin
             ) as s;
         exception
             when unique_violation then
-                raise exception 'another transaction has published to topic "%" since this one began',
+                raise exception
+                    'another transaction has published to topic "%" since this one began',
                     publish_batch.topic
                     using errcode = '40001',
                         hint = 'Try the transaction again, or use READ COMMITTED.';
@@ -2706,7 +2715,8 @@ begin
         _append_position.leased_until,
         _append_position.lease_token,
         case
-            when _append_position.lease_token is not null then (_append_position.state).lease_last_offset
+            when _append_position.lease_token is not null
+                then (_append_position.state).lease_last_offset
         end
     )
     on conflict do nothing;
@@ -2851,12 +2861,12 @@ end
 $$;
 
 comment on function pgq.claim_offsets(text, text, integer, integer) is
-'Takes the next messages for a consumer group and moves its position past them, in this
-transaction. Returns one row with the partition and its first and last offset, to be read with
-fetch_range; no row when there is nothing to read. If the transaction is rolled back, or the
-client dies, the messages are given out again. Without a partition it takes one that has messages
-and that no other member holds, so members come and go freely; other members skip that partition
-until this transaction ends. max_messages: 1 to 1000000.
+'Takes the next messages for a consumer group and moves its position past them.
+It does so in this transaction. Returns one row with the partition and its first and last offset,
+to be read with fetch_range; no row when there is nothing to read. If the transaction is rolled
+back, or the client dies, the messages are given out again. Without a partition it takes one that
+has messages and that no other member holds, so members come and go freely; other members skip that
+partition until this transaction ends. max_messages: 1 to 1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22004 and 22023 bad max_messages, 40001 under REPEATABLE READ when
 another member was first.';
@@ -3014,10 +3024,11 @@ end
 $$;
 
 comment on function pgq.consume(text, text, integer, integer) is
-'Takes the next messages for a consumer group and returns them: claim_offsets and fetch_range in
-one. The position moves in this transaction: what the caller writes in it happens exactly once for
-each message, and after a rollback the messages are given out again. No row: nothing to read. All
-rows are of one partition, in order. max_messages: 1 to 1000000.
+'Takes the next messages for a consumer group, moves its position past them, and returns them.
+It is claim_offsets and fetch_range in one. The position moves in this transaction: what the caller
+writes in it happens exactly once for each message, and after a rollback the messages are given out
+again. No row: nothing to read. All rows are of one partition, in order. max_messages: 1 to
+1000000.
 Errors: those of claim_offsets.';
 
 -- ==== sql/log/fetch.sql
@@ -3077,7 +3088,11 @@ begin
             if place.next_offset < first_available then
                 if place.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        "fetch".topic, place.partition, place.next_offset, first_available, place.tip
+                        "fetch".topic,
+                        place.partition,
+                        place.next_offset,
+                        first_available,
+                        place.tip
                     );
                 end if;
                 place.next_offset := first_available;
@@ -3163,13 +3178,14 @@ end
 $$;
 
 comment on function pgq.poll(text, text, integer, interval, integer) is
-'Leases a partition to the caller and returns the next messages of it; the position does not move
-yet. Until the lease ends the other members of the group get other partitions. commit_offset with
-the lease token moves the position; when the last message is committed the partition is free
-again. extend_poll keeps it longer, release gives it back, and when the lease runs out another
-member gets the same messages. All rows are of one partition, in order, with one token. No row:
-nothing to read. The lease is counted by the clock, not from the begin of the transaction; commit
-before working, else nobody else sees the lease. max_messages: 1 to 1000000; lease: more than 0.
+'Leases a partition to the caller and returns the next messages of it.
+The position does not move yet. Until the lease ends the other members of the group get other
+partitions. commit_offset with the lease token moves the position; when the last message is
+committed the partition is free again. extend_poll keeps it longer, release gives it back, and when
+the lease runs out another member gets the same messages. All rows are of one partition, in order,
+with one token. No row: nothing to read. The lease is counted by the clock, not from the begin of
+the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
+1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first.';
@@ -3427,10 +3443,10 @@ end
 $$;
 
 comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
-'Moves the position of a consumer group back or ahead, and returns the offset it reads next, per
-partition. Give one of: log_offset (that message is read next; needs a partition), published_at
-(the first message published then or later is read next), start (earliest or latest). Without a
-partition: all of them. A lease of a member ends by it.
+'Moves the position of a consumer group back or ahead, and returns where it reads next.
+That is a row per partition. Give one of: log_offset (that message is read next; needs a
+partition), published_at (the first message published then or later is read next), start (earliest
+or latest). Without a partition: all of them. A lease of a member ends by it.
 Errors: MQ004 there is no such offset, MQ001 unknown topic, MQ003 unknown group, MQ007 unknown
 partition, 22023 not exactly one target, or a bad one, 40001 under REPEATABLE READ when another
 member was first.';
@@ -3550,7 +3566,8 @@ begin
                 else '22023'
             end;
     end if;
-    if _check_queue_settings.settings.archive is null or _check_queue_settings.settings.notify is null
+    if _check_queue_settings.settings.archive is null
+        or _check_queue_settings.settings.notify is null
     then
         raise exception 'arguments "archive" and "notify" must not be null'
             using errcode = '22004';
@@ -3865,8 +3882,8 @@ end
 $$;
 
 comment on function pgq.drop_queue(text) is
-'Removes a queue with its jobs, leased and dead ones too. Jobs that are enqueued at the same time
-go with it.
+'Removes a queue with its jobs, leased and dead ones too.
+Jobs that are enqueued at the same time go with it.
 Errors: MQ002 unknown queue.';
 
 -- ==== sql/queue/list_queues.sql
@@ -4029,7 +4046,9 @@ begin
     if due_at >= _due_at.moment + _due_at.retention then
         raise exception 'the job would expire before it is due'
             using errcode = '22023',
-                detail = format('The retention of queue "%s" is %s.', _due_at.queue, _due_at.retention);
+                detail = format(
+                    'The retention of queue "%s" is %s.', _due_at.queue, _due_at.retention
+                );
     end if;
     return due_at;
 end
@@ -4244,7 +4263,9 @@ begin
     if enqueue_batch.delay is null and enqueue_batch.run_at is null then
         visible_at := moment + queue_delay;
     else
-        visible_at := pgq._due_at(enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, retention);
+        visible_at := pgq._due_at(
+            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, retention
+        );
     end if;
 
     if size = 0 then
@@ -4540,7 +4561,8 @@ begin
         if claim_job.label is null then
             with picked as materialized (
                 select j.job_id, j.visible_at
-                from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
+                from unnest(floor_times, floor_ids) with ordinality
+                    as f (floor_time, floor_id, place)
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
@@ -4585,7 +4607,8 @@ begin
             -- The same by the index on the label.
             with picked as materialized (
                 select j.job_id, j.visible_at
-                from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
+                from unnest(floor_times, floor_ids) with ordinality
+                    as f (floor_time, floor_id, place)
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
@@ -4897,10 +4920,10 @@ end
 $$;
 
 comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
-'Finishes a job, notes it among the archived jobs with an outcome and a result, and says whether it
-did. It is noted whatever the archive setting of the queue. outcome: 1 to 63 characters; result:
-any JSON. False, and nothing changed: the token is not that of the latest claim, or the job is
-finished already.
+'Finishes a job, notes it among the archived jobs with an outcome, and says whether it did.
+It is noted whatever the archive setting of the queue. outcome: 1 to 63 characters; result: any
+JSON. False, and nothing changed: the token is not that of the latest claim, or the job is finished
+already.
 Errors: 22004 null argument, 22023 bad outcome.';
 
 -- ==== sql/queue/archive_job_batch.sql
@@ -4940,8 +4963,8 @@ end
 $$;
 
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
-'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those that it
-finished. See archive_job.
+'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
+See archive_job.
 Errors: 22004 null argument, 22023 bad outcome.';
 
 -- ==== sql/queue/_retry_delay.sql
@@ -5093,8 +5116,8 @@ end
 $$;
 
 comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
-'Gives jobs of one claim back to be tried again, and returns the ids of those that it gave back;
-see nack.
+'Gives jobs of one claim back to be tried again, and returns the ids of those given back.
+See nack.
 Errors: 22004 null argument, 22023 bad delay.';
 
 -- ==== sql/queue/_extend_lease.sql
@@ -5195,8 +5218,8 @@ end
 $$;
 
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
-'Keeps jobs of one claim for the given time from now, and returns the ids of those kept; see
-extend_lease.
+'Keeps jobs of one claim for the given time from now, and returns the ids of those kept.
+See extend_lease.
 Errors: 22004 null argument, 22023 bad lease.';
 
 -- ==== sql/queue/redrive.sql
@@ -5260,9 +5283,9 @@ end
 $$;
 
 comment on function pgq.redrive(text, bigint) is
-'Puts dead letters back into their queue and returns how many; one job, or without job_id all of
-the queue. They are due at once, with all their attempts before them and the whole retention from
-now on. 0: the job is not a dead letter of this queue.
+'Puts dead letters back into their queue and returns how many.
+It is one job, or without job_id all of the queue. They are due at once, with all their attempts
+before them and the whole retention from now on. 0: the job is not a dead letter of this queue.
 Errors: MQ002 unknown queue.';
 
 -- ==== sql/operations/_clean_jobs.sql
@@ -5868,12 +5891,12 @@ end
 $$;
 
 comment on function pgq.cleanup() is
-'Does the housekeeping, and returns what was done: a row per thing, none when there was nothing to
-do. It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last
-attempt to the dead ones, opens new segments, and empties those that are older than their
-retention. Call it every minute or so, from cron or pg_cron or any client; delivery never depends
-on it, disk space does. It waits 0.2 s at most for a lock; the part that met it is then undone and
-reported as busy, and the next call goes on. Several at once do no harm.
+'Does the housekeeping, and returns what was done, a row per thing.
+It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
+to the dead ones, opens new segments, and empties those that are older than their retention. Call
+it every minute or so, from cron or pg_cron or any client; delivery never depends on it, disk space
+does. It waits 0.2 s at most for a lock; the part that met it is then undone and reported as busy,
+and the next call goes on. Several at once do no harm.
 Errors: 25001 not under READ COMMITTED.';
 
 -- ==== sql/shared/leaves.sql

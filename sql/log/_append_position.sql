@@ -32,7 +32,8 @@ begin
         _append_position.leased_until,
         _append_position.lease_token,
         case
-            when _append_position.lease_token is not null then (_append_position.state).lease_last_offset
+            when _append_position.lease_token is not null
+                then (_append_position.state).lease_last_offset
         end
     )
     on conflict do nothing;

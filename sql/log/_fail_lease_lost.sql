@@ -10,7 +10,7 @@ begin
         _fail_lease_lost.partition, _fail_lease_lost.topic, _fail_lease_lost.consumer_group
         using errcode = 'MQ006',
             detail = 'The lease token is missing, or of a lease that has ended.',
-            hint = 'Nothing was changed. Poll again; another member may have got the same messages.';
+            hint = 'Nothing was changed. Poll again; another member may have the same messages.';
 end
 $$;
 

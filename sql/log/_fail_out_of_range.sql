@@ -21,9 +21,9 @@ begin
             ),
             hint = case
                 when _fail_out_of_range.log_offset < _fail_out_of_range.first_available then
-                    'Retention has removed it. Go on with pgq.seek, or let the group skip what is gone.'
+                    'Retention has removed it. Use pgq.seek, or let the group skip what is gone.'
                 else
-                    'It is not published yet, or not visible here: not committed, or not replicated.'
+                    'It is not published yet, or not visible here: not committed or replicated.'
             end;
 end
 $$;

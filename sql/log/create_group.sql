@@ -24,7 +24,10 @@ begin
     end if;
     if (create_group.out_of_range in ('error', 'skip')) is not true then
         raise exception 'argument "out_of_range" must be error or skip'
-            using errcode = case when create_group.out_of_range is null then '22004' else '22023' end;
+            using errcode = case
+                when create_group.out_of_range is null then '22004'
+                else '22023'
+            end;
     end if;
 
     -- The lock keeps the number of partitions.

@@ -53,7 +53,11 @@ begin
             if place.next_offset < first_available then
                 if place.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        "fetch".topic, place.partition, place.next_offset, first_available, place.tip
+                        "fetch".topic,
+                        place.partition,
+                        place.next_offset,
+                        first_available,
+                        place.tip
                     );
                 end if;
                 place.next_offset := first_available;

@@ -51,13 +51,14 @@ end
 $$;
 
 comment on function pgq.poll(text, text, integer, interval, integer) is
-'Leases a partition to the caller and returns the next messages of it; the position does not move
-yet. Until the lease ends the other members of the group get other partitions. commit_offset with
-the lease token moves the position; when the last message is committed the partition is free
-again. extend_poll keeps it longer, release gives it back, and when the lease runs out another
-member gets the same messages. All rows are of one partition, in order, with one token. No row:
-nothing to read. The lease is counted by the clock, not from the begin of the transaction; commit
-before working, else nobody else sees the lease. max_messages: 1 to 1000000; lease: more than 0.
+'Leases a partition to the caller and returns the next messages of it.
+The position does not move yet. Until the lease ends the other members of the group get other
+partitions. commit_offset with the lease token moves the position; when the last message is
+committed the partition is free again. extend_poll keeps it longer, release gives it back, and when
+the lease runs out another member gets the same messages. All rows are of one partition, in order,
+with one token. No row: nothing to read. The lease is counted by the clock, not from the begin of
+the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
+1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first.';

@@ -26,7 +26,11 @@ declare
     tip_published_at timestamptz;
 begin
     size := pgq._check_batch(
-        publish_batch.payloads, publish_batch.bodies, publish_batch.keys, publish_batch.headers, null
+        publish_batch.payloads,
+        publish_batch.bodies,
+        publish_batch.keys,
+        publish_batch.headers,
+        null
     );
 
     if size = 0 then
@@ -51,7 +55,8 @@ begin
             ) as s;
         exception
             when unique_violation then
-                raise exception 'another transaction has published to topic "%" since this one began',
+                raise exception
+                    'another transaction has published to topic "%" since this one began',
                     publish_batch.topic
                     using errcode = '40001',
                         hint = 'Try the transaction again, or use READ COMMITTED.';

@@ -72,10 +72,10 @@ end
 $$;
 
 comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
-'Moves the position of a consumer group back or ahead, and returns the offset it reads next, per
-partition. Give one of: log_offset (that message is read next; needs a partition), published_at
-(the first message published then or later is read next), start (earliest or latest). Without a
-partition: all of them. A lease of a member ends by it.
+'Moves the position of a consumer group back or ahead, and returns where it reads next.
+That is a row per partition. Give one of: log_offset (that message is read next; needs a
+partition), published_at (the first message published then or later is read next), start (earliest
+or latest). Without a partition: all of them. A lease of a member ends by it.
 Errors: MQ004 there is no such offset, MQ001 unknown topic, MQ003 unknown group, MQ007 unknown
 partition, 22023 not exactly one target, or a bad one, 40001 under REPEATABLE READ when another
 member was first.';

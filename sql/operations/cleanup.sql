@@ -50,10 +50,10 @@ end
 $$;
 
 comment on function pgq.cleanup() is
-'Does the housekeeping, and returns what was done: a row per thing, none when there was nothing to
-do. It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last
-attempt to the dead ones, opens new segments, and empties those that are older than their
-retention. Call it every minute or so, from cron or pg_cron or any client; delivery never depends
-on it, disk space does. It waits 0.2 s at most for a lock; the part that met it is then undone and
-reported as busy, and the next call goes on. Several at once do no harm.
+'Does the housekeeping, and returns what was done, a row per thing.
+It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
+to the dead ones, opens new segments, and empties those that are older than their retention. Call
+it every minute or so, from cron or pg_cron or any client; delivery never depends on it, disk space
+does. It waits 0.2 s at most for a lock; the part that met it is then undone and reported as busy,
+and the next call goes on. Several at once do no harm.
 Errors: 25001 not under READ COMMITTED.';

@@ -22,7 +22,8 @@ begin
                 else '22023'
             end;
     end if;
-    if _check_queue_settings.settings.archive is null or _check_queue_settings.settings.notify is null
+    if _check_queue_settings.settings.archive is null
+        or _check_queue_settings.settings.notify is null
     then
         raise exception 'arguments "archive" and "notify" must not be null'
             using errcode = '22004';

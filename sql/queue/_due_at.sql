@@ -30,7 +30,9 @@ begin
     if due_at >= _due_at.moment + _due_at.retention then
         raise exception 'the job would expire before it is due'
             using errcode = '22023',
-                detail = format('The retention of queue "%s" is %s.', _due_at.queue, _due_at.retention);
+                detail = format(
+                    'The retention of queue "%s" is %s.', _due_at.queue, _due_at.retention
+                );
     end if;
     return due_at;
 end

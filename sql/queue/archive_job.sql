@@ -34,8 +34,8 @@ end
 $$;
 
 comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
-'Finishes a job, notes it among the archived jobs with an outcome and a result, and says whether it
-did. It is noted whatever the archive setting of the queue. outcome: 1 to 63 characters; result:
-any JSON. False, and nothing changed: the token is not that of the latest claim, or the job is
-finished already.
+'Finishes a job, notes it among the archived jobs with an outcome, and says whether it did.
+It is noted whatever the archive setting of the queue. outcome: 1 to 63 characters; result: any
+JSON. False, and nothing changed: the token is not that of the latest claim, or the job is finished
+already.
 Errors: 22004 null argument, 22023 bad outcome.';

@@ -33,6 +33,6 @@ end
 $$;
 
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
-'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those that it
-finished. See archive_job.
+'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
+See archive_job.
 Errors: 22004 null argument, 22023 bad outcome.';

@@ -86,7 +86,8 @@ begin
         if claim_job.label is null then
             with picked as materialized (
                 select j.job_id, j.visible_at
-                from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
+                from unnest(floor_times, floor_ids) with ordinality
+                    as f (floor_time, floor_id, place)
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
@@ -131,7 +132,8 @@ begin
             -- The same by the index on the label.
             with picked as materialized (
                 select j.job_id, j.visible_at
-                from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
+                from unnest(floor_times, floor_ids) with ordinality
+                    as f (floor_time, floor_id, place)
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k

@@ -40,6 +40,6 @@ end
 $$;
 
 comment on function pgq.drop_queue(text) is
-'Removes a queue with its jobs, leased and dead ones too. Jobs that are enqueued at the same time
-go with it.
+'Removes a queue with its jobs, leased and dead ones too.
+Jobs that are enqueued at the same time go with it.
 Errors: MQ002 unknown queue.';

@@ -71,7 +71,9 @@ begin
     if enqueue_batch.delay is null and enqueue_batch.run_at is null then
         visible_at := moment + queue_delay;
     else
-        visible_at := pgq._due_at(enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, retention);
+        visible_at := pgq._due_at(
+            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, retention
+        );
     end if;
 
     if size = 0 then

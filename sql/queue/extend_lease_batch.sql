@@ -27,6 +27,6 @@ end
 $$;
 
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
-'Keeps jobs of one claim for the given time from now, and returns the ids of those kept; see
-extend_lease.
+'Keeps jobs of one claim for the given time from now, and returns the ids of those kept.
+See extend_lease.
 Errors: 22004 null argument, 22023 bad lease.';

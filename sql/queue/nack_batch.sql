@@ -28,6 +28,6 @@ end
 $$;
 
 comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
-'Gives jobs of one claim back to be tried again, and returns the ids of those that it gave back;
-see nack.
+'Gives jobs of one claim back to be tried again, and returns the ids of those given back.
+See nack.
 Errors: 22004 null argument, 22023 bad delay.';

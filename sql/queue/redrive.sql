@@ -57,7 +57,7 @@ end
 $$;
 
 comment on function pgq.redrive(text, bigint) is
-'Puts dead letters back into their queue and returns how many; one job, or without job_id all of
-the queue. They are due at once, with all their attempts before them and the whole retention from
-now on. 0: the job is not a dead letter of this queue.
+'Puts dead letters back into their queue and returns how many.
+It is one job, or without job_id all of the queue. They are due at once, with all their attempts
+before them and the whole retention from now on. 0: the job is not a dead letter of this queue.
 Errors: MQ002 unknown queue.';

@@ -133,10 +133,11 @@ create table pgq.queue_floor (
 );
 
 comment on table pgq.queue_floor is
-'Below which visible_at and job_id no claimable job exists, as a journal: the row with the highest seq counts.';
+'Below which visible_at and job_id no claimable job exists, as a journal.
+The row with the highest seq counts.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
-comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at …';
-comment on column pgq.queue_floor.floor_ids is '… and, among jobs of that time, the job_id.';
+comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
+comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
 comment on column pgq.queue_floor.candidate_at is
 'Where the floors may rise to, and when that was noted.';
 comment on column pgq.queue_floor.candidate_xid is

@@ -9,7 +9,7 @@ begin
     if _check_content.payload is null and _check_content.body is null then
         raise exception 'a message needs a payload or a body'
             using errcode = '22004',
-                hint = 'Pass payload (jsonb) or body (bytea). A JSON null is written ''null''::jsonb.';
+                hint = 'Pass payload (jsonb) or body (bytea). JSON null is ''null''::jsonb.';
     end if;
     if _check_content.payload is not null and _check_content.body is not null then
         raise exception 'a message has either a payload or a body, not both'

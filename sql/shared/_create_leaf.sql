@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- ATTACH locks out nobody who reads or writes the parent; CREATE … PARTITION OF would.
+    -- ATTACH locks out nobody who reads or writes the parent; CREATE TABLE PARTITION OF would.
     execute format(
         'create table pgq.message_%1$s (like pgq.message, primary key (partition_id, log_offset))',
         _create_leaf.leaf

@@ -9,11 +9,11 @@ begin
     then
         raise exception 'pgq is already installed in this database'
             using errcode = '42P06',
-                hint = 'To upgrade, run the scripts migrations/pgq--OLD--NEW.sql that lead to the new version.';
+                hint = 'To upgrade, run the scripts migrations/pgq--OLD--NEW.sql.';
     end if;
     raise exception 'schema "pgq" exists and was not made by this package'
         using errcode = '42P06',
             detail = 'Skytools'' PgQ, among others, also installs a schema of this name.',
-            hint = 'Nothing was changed. Install into another database, or remove the other pgq first.';
+            hint = 'Nothing was changed. Use another database, or remove the other pgq first.';
 end
 $guard$;
