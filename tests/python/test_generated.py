@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 
 import pytest
-import unasync
 
+import unasync
 from pgq import AsyncClient, Client
 
 
