@@ -2535,23 +2535,27 @@ begin
             for no key update of l;
         elsif attempts = 1 then
             -- Members begin at different partitions, and all move on by one every second: so they
-            -- seldom meet, and mostly one look is enough.
+            -- seldom meet, and mostly one look is enough. Only a partition that has something to
+            -- read is locked. Should another member be faster, its row of the journal has the
+            -- number that the caller is about to use.
             select
                 g.group_id,
-                l.partition,
+                p.partition,
                 p.partition_id,
                 p.segment,
                 p.segment_first_offset,
-                g.out_of_range
+                g.out_of_range,
+                q.seq,
+                q.next_offset,
+                q.leased_until,
+                q.lease_token,
+                q.lease_last_offset
             into state
             from pgq.topic as t
             inner join pgq.consumer_group as g on g.topic_id = t.topic_id
             inner join pgq.partition as p on p.topic_id = t.topic_id
-            inner join pgq.group_partition as l
-                on l.group_id = g.group_id
-                and l.partition = p.partition
             cross join lateral (
-                select j.next_offset, j.recorded_at, j.leased_until
+                select j.*
                 from pgq.group_position as j
                 where j.group_id = g.group_id
                     and j.partition = p.partition
@@ -2562,17 +2566,29 @@ begin
                 and g.consumer_group = _lock_group.consumer_group
                 and p.partition
                 = (pg_backend_pid() + date_part('epoch', now())::bigint) % t.partitions
-                and (q.leased_until is null or q.leased_until <= pgq._clock())
-                and (
-                    q.next_offset < p.segment_first_offset
-                    or exists (
-                        select from pgq.message as m
-                        where m.segment = p.segment
-                            and m.partition_id = p.partition_id
-                            and m.log_offset >= q.next_offset
-                    )
-                )
-            for no key update of l skip locked;
+                and (q.leased_until is null or q.leased_until <= pgq._clock());
+
+            continue when state.group_id is null;
+
+            select m.log_offset
+            into state.tip
+            from pgq.message as m
+            where m.segment = state.segment
+                and m.partition_id = state.partition_id
+            order by m.log_offset desc
+            limit 1;
+            state.tip := coalesce(state.tip, state.segment_first_offset - 1);
+
+            continue when state.tip < state.next_offset;
+
+            perform
+            from pgq.group_partition as l
+            where l.group_id = state.group_id
+                and l.partition = state.partition
+            for no key update skip locked;
+
+            continue when not found;
+            return state;
         else
             -- Of the partitions that have something to read and that no member holds, the one that
             -- was read longest ago.
@@ -2614,8 +2630,6 @@ begin
             limit 1
             for no key update of l skip locked;
         end if;
-
-        continue when state.group_id is null and attempts = 1 and _lock_group.partition is null;
 
         if state.group_id is null then
             perform pgq._check_group(
@@ -2759,60 +2773,65 @@ begin
 
         claimed.first_offset := state.next_offset;
         claimed.segment := state.segment;
-        exit when state.next_offset >= state.segment_first_offset;
-
-        claimed.segment := null;
-        first_available := pgq._first_available(state.partition_id);
-        if state.next_offset < first_available then
-            if state.out_of_range = 'error' then
-                perform pgq._fail_out_of_range(
-                    _claim.topic, state.partition, state.next_offset, first_available, state.tip
-                );
-            end if;
-            claimed.first_offset := first_available;
-            if first_available > state.tip then
-                -- Retention has left nothing here. Note that, or this partition would look like
-                -- the one to read for ever.
-                perform pgq._append_position(state, first_available, null, null);
-                continue;
+        if state.next_offset < state.segment_first_offset then
+            claimed.segment := null;
+            first_available := pgq._first_available(state.partition_id);
+            if state.next_offset < first_available then
+                if state.out_of_range = 'error' then
+                    perform pgq._fail_out_of_range(
+                        _claim.topic, state.partition, state.next_offset, first_available, state.tip
+                    );
+                end if;
+                claimed.first_offset := first_available;
+                if first_available > state.tip then
+                    -- Retention has left nothing here. Note that, or this partition would look
+                    -- like the one to read for ever.
+                    perform pgq._append_position(state, first_available, null, null);
+                    continue;
+                end if;
             end if;
         end if;
-        exit;
+
+        claimed.partition := state.partition;
+        claimed.partition_id := state.partition_id;
+        claimed.last_offset := least(state.tip, claimed.first_offset + _claim.max_messages - 1);
+        if _claim.lease is not null then
+            claimed.lease_token := gen_random_uuid();
+        end if;
+
+        -- Where another member was faster its row has this number: look again. Under REPEATABLE
+        -- READ the conflict raises 40001.
+        insert into pgq.group_position (
+            group_id,
+            partition,
+            seq,
+            first_offset,
+            next_offset,
+            recorded_at,
+            leased_until,
+            lease_token,
+            lease_last_offset
+        )
+        values (
+            state.group_id,
+            state.partition,
+            state.seq + 1,
+            claimed.first_offset,
+            case
+                when _claim.lease is null then claimed.last_offset + 1
+                else claimed.first_offset
+            end,
+            pgq._clock(),
+            pgq._clock() + _claim.lease,
+            claimed.lease_token,
+            case when _claim.lease is not null then claimed.last_offset end
+        )
+        on conflict do nothing;
+
+        if found then
+            return claimed;
+        end if;
     end loop;
-
-    claimed.partition := state.partition;
-    claimed.partition_id := state.partition_id;
-    claimed.last_offset := least(state.tip, claimed.first_offset + _claim.max_messages - 1);
-    if _claim.lease is not null then
-        claimed.lease_token := gen_random_uuid();
-    end if;
-
-    -- Under REPEATABLE READ another member's newer row makes this one raise 40001.
-    insert into pgq.group_position (
-        group_id,
-        partition,
-        seq,
-        first_offset,
-        next_offset,
-        recorded_at,
-        leased_until,
-        lease_token,
-        lease_last_offset
-    )
-    values (
-        state.group_id,
-        state.partition,
-        state.seq + 1,
-        claimed.first_offset,
-        case when _claim.lease is null then claimed.last_offset + 1 else claimed.first_offset end,
-        pgq._clock(),
-        pgq._clock() + _claim.lease,
-        claimed.lease_token,
-        case when _claim.lease is not null then claimed.last_offset end
-    )
-    on conflict do nothing;
-
-    return claimed;
 end
 $$;
 
@@ -4380,6 +4399,10 @@ declare
     snapshot pg_snapshot;
     raised_times timestamptz[];
     raised_ids bigint[];
+    -- When this transaction began: whoever had read the clock by then had an id, and a lower one
+    -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
+    -- than the latest that has ended.
+    begun_at timestamptz := _raise_floor.moment - (clock_timestamp() - now());
 begin
     -- Another claim is at it, or this session's snapshot is older than the newest row: leave it be.
     perform 1
@@ -4401,9 +4424,9 @@ begin
     raised_ids := state.floor_ids;
     snapshot := pg_current_snapshot();
 
-    if state.candidate_at > _raise_floor.moment then
+    if state.candidate_at >= begun_at then
         if state.candidate_at <= pgq._clock() then
-            -- A claim that began later was here first.
+            -- A transaction that began later was here first.
             return;
         end if;
         -- The clock was set back. Begin anew: jobs may have been written below the floors.
@@ -4457,8 +4480,8 @@ begin
         state.seq + 1,
         raised_times,
         raised_ids,
-        _raise_floor.moment,
-        pg_snapshot_xmax(snapshot)
+        begun_at,
+        pg_current_xact_id()
     );
 
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
@@ -5484,7 +5507,7 @@ comment on function pgq._clean_positions() is
 
 -- ==== sql/operations/_close_segments.sql
 
-create function pgq._close_segments(started pg_snapshot)
+create function pgq._close_segments(started pg_snapshot, horizon xid8)
 returns setof pgq.cleanup_report
 language plpgsql
 volatile
@@ -5495,19 +5518,20 @@ declare
     target pgq.segment;
     place record;
 begin
-    -- Note from which transaction on nobody can write to a sealed segment any more. An id from
-    -- before a restore into another cluster may lie in the future here: all its contemporaries are
-    -- gone.
+    -- Note from which transaction on nobody can write to a sealed segment any more: the id that
+    -- this one took when it had seen the segment sealed. An id from before a restore into another
+    -- cluster may lie in the future here: all its contemporaries are gone.
     update pgq.segment as s
-    set horizon = pg_snapshot_xmax(_close_segments.started)
+    set horizon = _close_segments.horizon
     where s.state = 'sealed'
+        and _close_segments.horizon is not null
         and (
             s.horizon is null
             and (
                 s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
-                or s.sealed_xid > pg_snapshot_xmax(_close_segments.started)
+                or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
             )
-            or s.horizon > pg_snapshot_xmax(_close_segments.started)
+            or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         );
 
     for target in
@@ -5554,7 +5578,7 @@ begin
 end
 $$;
 
-comment on function pgq._close_segments(pg_snapshot) is
+comment on function pgq._close_segments(pg_snapshot, xid8) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';
 
 -- ==== sql/operations/_seal_segments.sql
@@ -5850,8 +5874,9 @@ set lock_timeout = '200ms'
 as $$
 #variable_conflict use_column
 declare
-    -- Before this transaction has an id of its own, which would hold the horizon back.
+    -- An id that is higher than all those at work: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();
+    horizon xid8 := case when pg_current_xact_id_if_assigned() is null then pg_current_xact_id() end;
     moment timestamptz := pgq._clock();
     part text;
 begin
@@ -5874,7 +5899,7 @@ begin
                     select r.* from pgq._clean_positions() as r;
                 when 'closing' then
                     return query
-                    select r.* from pgq._close_segments(started) as r;
+                    select r.* from pgq._close_segments(started, horizon) as r;
                 when 'sealing' then
                     return query
                     select r.* from pgq._seal_segments(moment) as r;
@@ -5912,6 +5937,8 @@ $leaves$;
 
 -- ==== sql/operations/views.sql
 
+-- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
+-- views do without the helpers, but for the clock, which is open to all.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
@@ -5938,13 +5965,31 @@ cross join lateral (
     limit 1
 ) as q
 cross join lateral (
-    select pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as tip
+    select coalesce(
+        (
+            select m.log_offset
+            from pgq.message as m
+            where m.segment = p.segment
+                and m.partition_id = p.partition_id
+                and m.log_offset >= p.segment_first_offset
+            order by m.log_offset desc
+            limit 1
+        ),
+        p.segment_first_offset - 1
+    ) as tip
 ) as s
 left join lateral (
     select m.published_at
     from pgq.message as m
     where m.partition_id = p.partition_id
-        and m.log_offset >= greatest(q.next_offset, pgq._first_available(p.partition_id))
+        and m.log_offset >= greatest(
+            q.next_offset,
+            (
+                select min(r.first_offset)
+                from pgq.segment_range as r
+                where r.partition_id = p.partition_id
+            )
+        )
     order by m.log_offset
     limit 1
 ) as o on s.tip >= q.next_offset;
@@ -5968,19 +6013,69 @@ with (security_barrier) as
 select
     t.topic,
     p.partition,
-    s.first_offset,
+    f.first_offset,
     s.tip,
-    s.tip - s.first_offset + 1 as messages,
-    s.tip + 1 - pgq._offset_at(
-        p.partition_id, pgq._clock() - interval '1 minute', s.first_offset, s.tip
-    ) as published_last_minute
+    s.tip - f.first_offset + 1 as messages,
+    s.tip + 1 - l.log_offset as published_last_minute
 from pgq.topic as t
 inner join pgq.partition as p on p.topic_id = t.topic_id
 cross join lateral (
-    select
-        pgq._first_available(p.partition_id) as first_offset,
-        pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as tip
-) as s;
+    select min(r.first_offset) as first_offset
+    from pgq.segment_range as r
+    where r.partition_id = p.partition_id
+) as f
+cross join lateral (
+    select coalesce(
+        (
+            select m.log_offset
+            from pgq.message as m
+            where m.segment = p.segment
+                and m.partition_id = p.partition_id
+                and m.log_offset >= p.segment_first_offset
+            order by m.log_offset desc
+            limit 1
+        ),
+        p.segment_first_offset - 1
+    ) as tip
+) as s
+cross join lateral (
+    -- published_at rises with the offset: halving finds the first message of the last minute.
+    with recursive search as (
+        select f.first_offset as low, s.tip + 1 as high
+        union all
+        select
+            case when h.older then h.middle + 1 else h.low end,
+            case when h.older then h.high else h.middle end
+        from (
+            select
+                b.low,
+                b.high,
+                b.middle,
+                (
+                    select m.published_at
+                    from pgq.message as m
+                    where m.segment = (
+                            select r.segment
+                            from pgq.segment_range as r
+                            where r.partition_id = p.partition_id
+                                and r.first_offset <= b.middle
+                            order by r.first_offset desc
+                            limit 1
+                        )
+                        and m.partition_id = p.partition_id
+                        and m.log_offset = b.middle
+                ) < pgq._clock() - interval '1 minute' as older
+            from (
+                select c.low, c.high, c.low + (c.high - c.low) / 2 as middle
+                from search as c
+                where c.low < c.high
+            ) as b
+        ) as h
+    )
+
+    select max(c.low) as log_offset
+    from search as c
+) as l;
 
 comment on view pgq.topic_stats is 'What each topic partition holds, and how much came in lately.';
 comment on column pgq.topic_stats.topic is 'The topic.';
@@ -6137,3 +6232,5 @@ $dump_configuration$;
 revoke all on all tables in schema pgq from public;
 revoke all on all sequences in schema pgq from public;
 revoke all on all functions in schema pgq from public;
+-- Whoever reads a view needs the right to the functions in it.
+grant execute on function pgq._clock() to public;

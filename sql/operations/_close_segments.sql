@@ -1,4 +1,4 @@
-create function pgq._close_segments(started pg_snapshot)
+create function pgq._close_segments(started pg_snapshot, horizon xid8)
 returns setof pgq.cleanup_report
 language plpgsql
 volatile
@@ -9,19 +9,20 @@ declare
     target pgq.segment;
     place record;
 begin
-    -- Note from which transaction on nobody can write to a sealed segment any more. An id from
-    -- before a restore into another cluster may lie in the future here: all its contemporaries are
-    -- gone.
+    -- Note from which transaction on nobody can write to a sealed segment any more: the id that
+    -- this one took when it had seen the segment sealed. An id from before a restore into another
+    -- cluster may lie in the future here: all its contemporaries are gone.
     update pgq.segment as s
-    set horizon = pg_snapshot_xmax(_close_segments.started)
+    set horizon = _close_segments.horizon
     where s.state = 'sealed'
+        and _close_segments.horizon is not null
         and (
             s.horizon is null
             and (
                 s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
-                or s.sealed_xid > pg_snapshot_xmax(_close_segments.started)
+                or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
             )
-            or s.horizon > pg_snapshot_xmax(_close_segments.started)
+            or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         );
 
     for target in
@@ -68,5 +69,5 @@ begin
 end
 $$;
 
-comment on function pgq._close_segments(pg_snapshot) is
+comment on function pgq._close_segments(pg_snapshot, xid8) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';

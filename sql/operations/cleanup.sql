@@ -9,8 +9,9 @@ set lock_timeout = '200ms'
 as $$
 #variable_conflict use_column
 declare
-    -- Before this transaction has an id of its own, which would hold the horizon back.
+    -- An id that is higher than all those at work: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();
+    horizon xid8 := case when pg_current_xact_id_if_assigned() is null then pg_current_xact_id() end;
     moment timestamptz := pgq._clock();
     part text;
 begin
@@ -33,7 +34,7 @@ begin
                     select r.* from pgq._clean_positions() as r;
                 when 'closing' then
                     return query
-                    select r.* from pgq._close_segments(started) as r;
+                    select r.* from pgq._close_segments(started, horizon) as r;
                 when 'sealing' then
                     return query
                     select r.* from pgq._seal_segments(moment) as r;

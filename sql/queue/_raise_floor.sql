@@ -10,6 +10,10 @@ declare
     snapshot pg_snapshot;
     raised_times timestamptz[];
     raised_ids bigint[];
+    -- When this transaction began: whoever had read the clock by then had an id, and a lower one
+    -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
+    -- than the latest that has ended.
+    begun_at timestamptz := _raise_floor.moment - (clock_timestamp() - now());
 begin
     -- Another claim is at it, or this session's snapshot is older than the newest row: leave it be.
     perform 1
@@ -31,9 +35,9 @@ begin
     raised_ids := state.floor_ids;
     snapshot := pg_current_snapshot();
 
-    if state.candidate_at > _raise_floor.moment then
+    if state.candidate_at >= begun_at then
         if state.candidate_at <= pgq._clock() then
-            -- A claim that began later was here first.
+            -- A transaction that began later was here first.
             return;
         end if;
         -- The clock was set back. Begin anew: jobs may have been written below the floors.
@@ -87,8 +91,8 @@ begin
         state.seq + 1,
         raised_times,
         raised_ids,
-        _raise_floor.moment,
-        pg_snapshot_xmax(snapshot)
+        begun_at,
+        pg_current_xact_id()
     );
 
     -- One row goes for each that comes, found by its number, so no dead rows are walked.

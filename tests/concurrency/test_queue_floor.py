@@ -131,6 +131,45 @@ def test_a_transaction_that_wrote_before_it_enqueued(
     assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
 
 
+def test_the_transaction_that_came_last(shared_connect: Connect, connection: AnyConnection) -> None:
+    """No other one took an id between it and the claims that raise the floor."""
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 3)
+    claim_one(connection, queue)
+    time.sleep(PAUSE)
+    session = shared_connect()
+    job_id = enqueue(session, queue)
+    for _ in range(2):
+        claim_one(connection, queue)
+        time.sleep(PAUSE)
+    for _ in range(4):
+        assert claim(connection, queue) == []
+    session.commit()
+    assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
+
+
+def test_claims_in_the_middle_of_transactions(
+    shared_connect: Connect, connection: AnyConnection
+) -> None:
+    """Those that claim may have their ids for long, and be older than those that enqueue."""
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 3)
+    workers = [shared_connect() for _ in range(2)]
+    for worker in workers:
+        worker.execute("select pg_current_xact_id()")
+    claim_one(connection, queue)
+    time.sleep(PAUSE)
+    session = shared_connect()
+    job_id = enqueue(session, queue)
+    for worker in workers:
+        claim_one(worker, queue)
+        worker.commit()
+        time.sleep(PAUSE)
+    assert claim(connection, queue) == []
+    session.commit()
+    assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
+
+
 def test_a_savepoint(shared_connect: Connect, connection: AnyConnection) -> None:
     queue = new_queue(connection)
     raise_floor(connection, queue)

@@ -1,0 +1,374 @@
+"""cleanup: what it removes, what it leaves alone, and whom it waits for."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from jobs import (
+    AnyConnection,
+    Connect,
+    call,
+    claim,
+    claim_one,
+    cleanup,
+    enqueue,
+    enqueue_many,
+    failure,
+    new_queue,
+    row,
+    stats,
+    stored,
+    value,
+)
+from log_support import aside
+from support import Clock, wait_until
+
+
+def archived(connection: AnyConnection, queue: str) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        "select payload, outcome, attempt from pgq.archived_jobs where queue = %s order by job_id",
+        [queue],
+    ).fetchall()
+
+
+def test_nothing_to_do(connection: AnyConnection) -> None:
+    assert cleanup(connection) == []
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 3)
+    claim(connection, queue)
+    before = stored(connection)
+    assert cleanup(connection) == []
+    assert stored(connection) == before
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_other_isolation_levels_are_refused(connect: Connect, level: str) -> None:
+    """Such a snapshot does not see what others have done meanwhile."""
+    session = connect(isolation_level=level)
+    error = failure(session, "cleanup")
+    assert error.sqlstate == "25001"
+    assert error.diag.message_hint
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_expired_jobs(connection: AnyConnection, clock: Clock, archive: bool) -> None:
+    """They go, and are noted where the queue archives; a worker that still has one may end it."""
+    queue = new_queue(connection, retention="1 hour", archive=archive)
+    other = new_queue(connection, retention="1 day")
+    enqueue_many(connection, queue, 4)
+    enqueue(connection, other)
+    ended, held, lost = claim(connection, queue, 3, lease="2 hours")
+    clock.advance("59 minutes")
+    assert value(
+        connection,
+        "extend_lease",
+        job_id=lost.job_id,
+        lease_token=lost.lease_token,
+        lease="5 minutes",
+    )
+    clock.advance("2 minutes")
+    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert stats(connection, queue) == {"leased": 3}
+    clock.advance("4 minutes")
+    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert cleanup(connection) == []
+    assert value(connection, "ack", job_id=ended.job_id, lease_token=ended.lease_token)
+    assert archived(connection, queue) == (
+        [(0, "acked", 1), (2, "expired", 1), (3, "expired", 0)] if archive else []
+    )
+    clock.advance("1 hour")
+    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert stats(connection, queue) == {}
+    assert not value(connection, "ack", job_id=held.job_id, lease_token=held.lease_token)
+    assert stats(connection, other) == {"ready": 1}
+
+
+def test_jobs_whose_last_worker_was_lost(connection: AnyConnection, clock: Clock) -> None:
+    """They become dead letters also when nobody claims any more."""
+    queue = new_queue(connection, max_attempts=2)
+    enqueue_many(connection, queue, 3)
+    claim(connection, queue, 3)
+    clock.advance("31 seconds")
+    claim(connection, queue, 2)
+    assert cleanup(connection) == []
+    clock.advance("31 seconds")
+    assert cleanup(connection) == [("jobs dead", queue, 2)]
+    assert cleanup(connection) == []
+    assert stats(connection, queue) == {"ready": 1, "dead": 2}
+    assert (
+        connection.execute(
+            "select attempt, last_error from pgq.dead_letters order by job_id"
+        ).fetchall()
+        == [(2, "the lease of the last attempt ran out")] * 2
+    )
+
+
+def test_old_dead_letters(connection: AnyConnection, clock: Clock) -> None:
+    """They are kept as long as the queue says from the day they died, or for ever."""
+    queues = [
+        new_queue(connection, max_attempts=1, retention=retention)
+        for retention in ("10 days", "20 days", None)
+    ]
+    for queue in queues:
+        enqueue(connection, queue, queue)
+    clock.advance("5 days")
+    for queue in queues:
+        job = claim_one(connection, queue)
+        value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
+    clock.advance(timedelta(days=10, seconds=-1))
+    for _ in range(4):
+        cleanup(connection)
+    assert [stats(connection, queue) for queue in queues] == [{"dead": 1}] * 3
+    assert {
+        payload for (payload,) in connection.execute("select payload from pgq.dead_letters")
+    } == {*queues}
+    clock.advance("1 second")
+    assert ("dead letters removed", queues[0], 1) in cleanup(connection)
+    assert [stats(connection, queue) for queue in queues] == [{}, {"dead": 1}, {"dead": 1}]
+    clock.advance("3000 days")
+    assert ("dead letters removed", queues[1], 1) in cleanup(connection)
+    assert value(connection, "redrive", queue=queues[2]) == 1
+    assert claim_one(connection, queues[2]).payload == queues[2]
+
+
+def test_finished_jobs_go_with_their_time(connection: AnyConnection, clock: Clock) -> None:
+    """Without anyone asking for it: acked, archived and expired ones."""
+    queue = new_queue(connection, retention="3 days")
+    enqueue_many(connection, queue, 3)
+    first, second = claim(connection, queue, 2)
+    value(connection, "ack", job_id=first.job_id, lease_token=first.lease_token)
+    value(connection, "archive_job", job_id=second.job_id, lease_token=second.lease_token)
+    clock.advance(timedelta(days=3, seconds=-1))
+    cleanup(connection)
+    assert len(archived(connection, queue)) == 2
+    for _ in range(5):
+        clock.advance("1 day")
+        cleanup(connection)
+    assert archived(connection, queue) == []
+    assert row(connection, "select count(*) from pgq.message") == (0,)
+    assert row(connection, "select count(*) from pgq.job_archive") == (0,)
+
+
+def test_a_job_that_came_for_a_dropped_queue(connect: Connect, connection: AnyConnection) -> None:
+    queue = new_queue(connection)
+    session = connect()
+    enqueue(session, queue)
+    connection.execute("select pgq.drop_queue(%s)", [queue])
+    session.commit()
+    assert row(connection, "select count(*) from pgq.job") == (1,)
+    cleanup(connection)
+    assert row(connection, "select count(*) from pgq.job") == (0,)
+
+
+def test_jobs_below_the_floor(connection: AnyConnection, clock: Clock) -> None:
+    """A clock that went back and came again may have left some there: cleanup finds them."""
+    queue = new_queue(connection)
+    for _ in range(4):
+        enqueue(connection, queue)
+        job = claim_one(connection, queue)
+        value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+        clock.advance("1 minute")
+    clock.advance("-150 seconds")
+    enqueue(connection, queue, "stranded", priority=0)
+    clock.advance("10 minutes")
+    assert claim(connection, queue) == []
+    assert cleanup(connection) == [("floor lowered", queue, 1)]
+    assert cleanup(connection) == []
+    assert claim_one(connection, queue).payload == "stranded"
+
+
+def test_it_passes_by_jobs_that_others_hold(
+    connect: Connect, connection: AnyConnection, clock: Clock
+) -> None:
+    """It does not wait for them, and comes back."""
+    queue = new_queue(connection, retention="1 hour", lease="1 day")
+    enqueue_many(connection, queue, 3)
+    job = claim_one(connection, queue)
+    session = connect()
+    assert value(session, "nack", job_id=job.job_id, lease_token=job.lease_token, delay="0")
+    clock.advance("2 hours")
+    assert ("jobs expired", queue, 2) in cleanup(connection)
+    session.commit()
+    assert ("jobs expired", queue, 1) in cleanup(connection)
+
+
+def test_a_part_that_is_busy(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
+    """It says so after a moment, has done nothing by half, and does not keep the others."""
+    queue = new_queue(connection, max_attempts=1, retention="3 hours")
+    enqueue_many(connection, queue, 2)
+    job = claim_one(connection, queue)
+    value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
+    session = connect()
+    assert value(session, "redrive", queue=queue) == 1
+    clock.advance("4 hours")
+    begun = time.monotonic()
+    found = cleanup(connection)
+    assert time.monotonic() - begun < 5
+    assert [(action, target) for action, target, _ in found] == [
+        ("busy", "jobs"),
+        ("segment sealed", found[1][1]),
+    ]
+    assert stats(connection, queue) == {"expired": 1, "dead": 1}
+    session.rollback()
+    found = cleanup(connection)
+    assert ("jobs expired", queue, 1) in found
+    assert ("dead letters removed", queue, 1) in found
+    # its patience is its own
+    assert row(connection, "show lock_timeout") == ("0",)
+
+
+def test_twice_in_one_transaction_and_rolled_back(connect: Connect, clock: Clock) -> None:
+    session = connect()
+    queue = new_queue(session, retention="3 hours")
+    enqueue(session, queue)
+    session.commit()
+    clock.advance("4 hours")
+    assert [action for action, _, _ in cleanup(session)] == ["jobs expired", "segment sealed"]
+    assert cleanup(session) == []
+    session.rollback()
+    assert stats(session, queue) == {"expired": 1}
+    session.commit()
+    assert [action for action, _, _ in cleanup(session)] == ["jobs expired", "segment sealed"]
+
+
+def test_several_at_once(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
+    """Nothing is done twice and nothing is lost, whoever is faster."""
+    queues = [
+        new_queue(connection, retention=timedelta(hours=3 * n), max_attempts=1) for n in (1, 2, 3)
+    ]
+    for queue in queues:
+        enqueue_many(connection, queue, 30)
+        claim(connection, queue, 10)
+    stays = new_queue(connection, retention=None)
+    enqueue_many(connection, stays, 30)
+    sessions = [connect(autocommit=True) for _ in range(4)]
+    done: list[tuple[str, str, int]] = []
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(6):
+            clock.advance("2 hours")
+            for future in [pool.submit(cleanup, session) for session in sessions]:
+                done += future.result()
+    while found := cleanup(connection):
+        done += found
+    for queue in queues:
+        ended = sum(n for action, name, n in done if name == queue and action != "floor lowered")
+        # the dead are noted when they die and when they go
+        assert ended == 40
+    assert [job.payload for job in claim(connection, stays, 100)] == list(range(30))
+
+
+@pytest.mark.slow
+def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
+    """Time flies, segments come and go, and no message and no job is lost or seen twice."""
+    step, retention = timedelta(days=4), timedelta(days=12)
+    call(connection, "create_topic", topic="events", partitions=3, retention=retention)
+    call(connection, "create_group", topic="events", consumer_group="readers")
+    settings = {"retention": retention, "lease": "30 days", "max_attempts": None}
+    queue = new_queue(connection, **settings)
+    published: list[tuple[int, int]] = []
+    consumed: list[tuple[int, int]] = []
+    enqueued: list[int] = []
+    acked: list[int] = []
+    quota = 0
+    stop = threading.Event()
+
+    def publish() -> None:
+        session, chance = connect(), random.Random(1)
+        while not stop.is_set():
+            if len(published) >= quota:
+                time.sleep(0.002)
+                continue
+            ranges = call(
+                session,
+                "publish_batch",
+                topic="events",
+                payloads=[Jsonb(n) for n in range(5)],
+                keys=[str(chance.randrange(50)) for _ in range(5)],
+            )
+            session.commit()
+            published.extend(
+                (partition, offset)
+                for partition, first, last in ranges
+                for offset in range(first, last + 1)
+            )
+
+    def consume() -> None:
+        session = connect()
+        while not stop.is_set():
+            options = {"topic": "events", "consumer_group": "readers", "max_messages": 7}
+            found = call(session, "consume", **options)
+            session.commit()
+            consumed.extend((message[0], message[1]) for message in found)
+
+    def produce() -> None:
+        session = connect(autocommit=True)
+        while not stop.is_set():
+            if len(enqueued) >= quota:
+                time.sleep(0.002)
+                continue
+            enqueued.append(enqueue(session, queue, {"n": len(enqueued)}))
+
+    def work() -> None:
+        session, chance = connect(autocommit=True), random.Random(2)
+        while not stop.is_set():
+            for job in claim(session, queue, 3):
+                assert job.payload is not None
+                end = "ack" if chance.random() < 0.8 else "nack"
+                options = {} if end == "ack" else {"delay": "0"}
+                arguments = {"job_id": job.job_id, "lease_token": job.lease_token, **options}
+                assert value(session, end, **arguments)
+                if end == "ack":
+                    acked.append(job.job_id)
+
+    threads = [aside(job) for job in (publish, consume, consume, produce, work, work)]
+    done: list[str] = []
+
+    def over() -> bool:
+        counts = len(published), len(consumed), len(enqueued), len(acked)
+        return min(counts) >= quota or any(thread.done() for thread in threads)
+
+    try:
+        for _ in range(20):
+            quota += 30
+            clock.advance(step)
+            done += [action for action, _, _ in cleanup(connection)]
+            # nobody falls behind by more than a step, so that nothing expires
+            wait_until(over, 30)
+    finally:
+        stop.set()
+    for thread in threads:
+        thread.result(30)
+    assert done.count("segment truncated") >= 2
+    assert sorted(consumed) == sorted(published)
+    tips = connection.execute("select partition, tip from pgq.topic_stats").fetchall()
+    assert sorted(published) == sorted(
+        (partition, offset) for partition, tip in tips for offset in range(1, tip + 1)
+    )
+    assert sorted(acked) == sorted(enqueued)
+    assert stats(connection, queue) == {}
+
+
+def test_it_is_for_those_who_may(connection: AnyConnection) -> None:
+    """Nobody may call it until the owner grants it."""
+    connection.execute("drop role if exists pgq_test_guest")
+    connection.execute("create role pgq_test_guest")
+    connection.execute("grant usage on schema pgq to pgq_test_guest")
+    try:
+        connection.execute("set role pgq_test_guest")
+        assert failure(connection, "cleanup").sqlstate == "42501"
+        connection.execute("reset role")
+        connection.execute("grant execute on function pgq.cleanup() to pgq_test_guest")
+        connection.execute("set role pgq_test_guest")
+        assert cleanup(connection) == []
+    finally:
+        connection.execute("reset role")
+        connection.execute("drop owned by pgq_test_guest")
+        connection.execute("drop role pgq_test_guest")
