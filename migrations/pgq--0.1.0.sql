@@ -6044,8 +6044,8 @@ cross join lateral (
         select f.first_offset as low, s.tip + 1 as high
         union all
         select
-            case when h.older then h.middle + 1 else h.low end,
-            case when h.older then h.high else h.middle end
+            case when h.older then h.middle + 1 else h.low end as low,
+            case when h.older then h.high else h.middle end as high
         from (
             select
                 b.low,

@@ -28,60 +28,65 @@ begin
 
         claimed.first_offset := state.next_offset;
         claimed.segment := state.segment;
-        exit when state.next_offset >= state.segment_first_offset;
-
-        claimed.segment := null;
-        first_available := pgq._first_available(state.partition_id);
-        if state.next_offset < first_available then
-            if state.out_of_range = 'error' then
-                perform pgq._fail_out_of_range(
-                    _claim.topic, state.partition, state.next_offset, first_available, state.tip
-                );
-            end if;
-            claimed.first_offset := first_available;
-            if first_available > state.tip then
-                -- Retention has left nothing here. Note that, or this partition would look like
-                -- the one to read for ever.
-                perform pgq._append_position(state, first_available, null, null);
-                continue;
+        if state.next_offset < state.segment_first_offset then
+            claimed.segment := null;
+            first_available := pgq._first_available(state.partition_id);
+            if state.next_offset < first_available then
+                if state.out_of_range = 'error' then
+                    perform pgq._fail_out_of_range(
+                        _claim.topic, state.partition, state.next_offset, first_available, state.tip
+                    );
+                end if;
+                claimed.first_offset := first_available;
+                if first_available > state.tip then
+                    -- Retention has left nothing here. Note that, or this partition would look
+                    -- like the one to read for ever.
+                    perform pgq._append_position(state, first_available, null, null);
+                    continue;
+                end if;
             end if;
         end if;
-        exit;
+
+        claimed.partition := state.partition;
+        claimed.partition_id := state.partition_id;
+        claimed.last_offset := least(state.tip, claimed.first_offset + _claim.max_messages - 1);
+        if _claim.lease is not null then
+            claimed.lease_token := gen_random_uuid();
+        end if;
+
+        -- Where another member was faster its row has this number: look again. Under REPEATABLE
+        -- READ the conflict raises 40001.
+        insert into pgq.group_position (
+            group_id,
+            partition,
+            seq,
+            first_offset,
+            next_offset,
+            recorded_at,
+            leased_until,
+            lease_token,
+            lease_last_offset
+        )
+        values (
+            state.group_id,
+            state.partition,
+            state.seq + 1,
+            claimed.first_offset,
+            case
+                when _claim.lease is null then claimed.last_offset + 1
+                else claimed.first_offset
+            end,
+            pgq._clock(),
+            pgq._clock() + _claim.lease,
+            claimed.lease_token,
+            case when _claim.lease is not null then claimed.last_offset end
+        )
+        on conflict do nothing;
+
+        if found then
+            return claimed;
+        end if;
     end loop;
-
-    claimed.partition := state.partition;
-    claimed.partition_id := state.partition_id;
-    claimed.last_offset := least(state.tip, claimed.first_offset + _claim.max_messages - 1);
-    if _claim.lease is not null then
-        claimed.lease_token := gen_random_uuid();
-    end if;
-
-    -- Under REPEATABLE READ another member's newer row makes this one raise 40001.
-    insert into pgq.group_position (
-        group_id,
-        partition,
-        seq,
-        first_offset,
-        next_offset,
-        recorded_at,
-        leased_until,
-        lease_token,
-        lease_last_offset
-    )
-    values (
-        state.group_id,
-        state.partition,
-        state.seq + 1,
-        claimed.first_offset,
-        case when _claim.lease is null then claimed.last_offset + 1 else claimed.first_offset end,
-        pgq._clock(),
-        pgq._clock() + _claim.lease,
-        claimed.lease_token,
-        case when _claim.lease is not null then claimed.last_offset end
-    )
-    on conflict do nothing;
-
-    return claimed;
 end
 $$;
 

@@ -37,23 +37,27 @@ begin
             for no key update of l;
         elsif attempts = 1 then
             -- Members begin at different partitions, and all move on by one every second: so they
-            -- seldom meet, and mostly one look is enough.
+            -- seldom meet, and mostly one look is enough. Only a partition that has something to
+            -- read is locked. Should another member be faster, its row of the journal has the
+            -- number that the caller is about to use.
             select
                 g.group_id,
-                l.partition,
+                p.partition,
                 p.partition_id,
                 p.segment,
                 p.segment_first_offset,
-                g.out_of_range
+                g.out_of_range,
+                q.seq,
+                q.next_offset,
+                q.leased_until,
+                q.lease_token,
+                q.lease_last_offset
             into state
             from pgq.topic as t
             inner join pgq.consumer_group as g on g.topic_id = t.topic_id
             inner join pgq.partition as p on p.topic_id = t.topic_id
-            inner join pgq.group_partition as l
-                on l.group_id = g.group_id
-                and l.partition = p.partition
             cross join lateral (
-                select j.next_offset, j.recorded_at, j.leased_until
+                select j.*
                 from pgq.group_position as j
                 where j.group_id = g.group_id
                     and j.partition = p.partition
@@ -64,17 +68,29 @@ begin
                 and g.consumer_group = _lock_group.consumer_group
                 and p.partition
                 = (pg_backend_pid() + date_part('epoch', now())::bigint) % t.partitions
-                and (q.leased_until is null or q.leased_until <= pgq._clock())
-                and (
-                    q.next_offset < p.segment_first_offset
-                    or exists (
-                        select from pgq.message as m
-                        where m.segment = p.segment
-                            and m.partition_id = p.partition_id
-                            and m.log_offset >= q.next_offset
-                    )
-                )
-            for no key update of l skip locked;
+                and (q.leased_until is null or q.leased_until <= pgq._clock());
+
+            continue when state.group_id is null;
+
+            select m.log_offset
+            into state.tip
+            from pgq.message as m
+            where m.segment = state.segment
+                and m.partition_id = state.partition_id
+            order by m.log_offset desc
+            limit 1;
+            state.tip := coalesce(state.tip, state.segment_first_offset - 1);
+
+            continue when state.tip < state.next_offset;
+
+            perform
+            from pgq.group_partition as l
+            where l.group_id = state.group_id
+                and l.partition = state.partition
+            for no key update skip locked;
+
+            continue when not found;
+            return state;
         else
             -- Of the partitions that have something to read and that no member holds, the one that
             -- was read longest ago.
@@ -116,8 +132,6 @@ begin
             limit 1
             for no key update of l skip locked;
         end if;
-
-        continue when state.group_id is null and attempts = 1 and _lock_group.partition is null;
 
         if state.group_id is null then
             perform pgq._check_group(
