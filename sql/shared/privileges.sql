@@ -2,3 +2,5 @@
 revoke all on all tables in schema pgq from public;
 revoke all on all sequences in schema pgq from public;
 revoke all on all functions in schema pgq from public;
+-- Whoever reads a view needs the right to the functions in it.
+grant execute on function pgq._clock() to public;

@@ -14,16 +14,18 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq.embedded import Server
-from support import ROOT, refuse
+from support import ROOT, Postgrest, refuse
 
 DOCUMENTS = sorted(
     path
@@ -80,7 +82,6 @@ def test_blocks_run(
     document: Path,
     dsn: str,
     server: Server,
-    request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parameters = conninfo_to_dict(dsn)
@@ -94,21 +95,52 @@ def test_blocks_run(
     monkeypatch.chdir(ROOT)
 
     module: dict[str, Any] = {"__name__": "__documentation__"}
-    try:
+    roles = _roles(dsn)
+    with ExitStack() as running:
+        running.callback(_drop_roles, dsn, roles)
+        running.callback(_close_connections, module)
+        http: Postgrest | None = None
         for block in blocks(document):
             if block.language == "sql":
                 _run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"], block, block.text)
             elif block.language == "python":
                 exec(compile(block.text, str(block), "exec"), module)
             elif block.language in ("sh", "bash", "shell") and "curl" in block.text:
-                port = request.getfixturevalue("postgrest").port
-                text = re.sub(r"(localhost|127\.0\.0\.1):3000", f"127.0.0.1:{port}", block.text)
+                if http is None:
+                    http = running.enter_context(_serve(dsn, document.read_text()))
+                text = re.sub(
+                    r"(localhost|127\.0\.0\.1):3000", f"127.0.0.1:{http.port}", block.text
+                )
                 # an error of the server is an error of the block
                 _run(["sh", "-e"], block, text.replace("curl ", "curl -sS --fail-with-body "))
-    finally:
-        for value in module.values():
-            if isinstance(value, psycopg.Connection):
-                value.close()
+
+
+def _serve(dsn: str, text: str) -> Postgrest:
+    """A PostgREST that works as the role that the document names, with its grants alone."""
+    if Postgrest.binary() is None:
+        pytest.skip("no PostgREST binary: make postgrest fetches one, PGQ_POSTGREST names one")
+    role = re.search(r"PGRST_DB_ANON_ROLE=(\w+)", text)
+    return Postgrest(dsn, role=role[1]) if role else Postgrest(dsn)
+
+
+def _close_connections(module: dict[str, Any]) -> None:
+    for value in module.values():
+        if isinstance(value, psycopg.Connection):
+            value.close()
+
+
+def _roles(dsn: str) -> set[str]:
+    with psycopg.connect(dsn) as connection:
+        return {name for (name,) in connection.execute("select rolname from pg_roles")}
+
+
+def _drop_roles(dsn: str, known: set[str]) -> None:
+    """Roles belong to the server and would outlive the database."""
+    for name in _roles(dsn) - known:
+        role = sql.Identifier(name)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL("drop owned by {}").format(role))
+            connection.execute(sql.SQL("drop role {}").format(role))
 
 
 def _run(command: list[str], block: Block, text: str) -> None:

@@ -141,7 +141,12 @@ def test_definer_functions_pin_their_search_path(functions: list[Function]) -> N
 
 
 def test_nobody_may_call_anything_by_default(functions: list[Function]) -> None:
-    refuse(function.signature for function in functions if function.open_to_public)
+    # but for the clock, which the views read with the rights of whoever looks at them
+    refuse(
+        function.signature
+        for function in functions
+        if function.open_to_public and function.signature != "pgq._clock()"
+    )
 
 
 def test_arguments_are_named_plainly(functions: list[Function]) -> None:
