@@ -154,11 +154,11 @@ def test_claims_in_the_middle_of_transactions(
     """Those that claim may have their ids for long, and be older than those that enqueue."""
     queue = new_queue(connection)
     enqueue_many(connection, queue, 3)
+    claim_one(connection, queue)
+    time.sleep(PAUSE)
     workers = [shared_connect() for _ in range(2)]
     for worker in workers:
         worker.execute("select pg_current_xact_id()")
-    claim_one(connection, queue)
-    time.sleep(PAUSE)
     session = shared_connect()
     job_id = enqueue(session, queue)
     for worker in workers:
