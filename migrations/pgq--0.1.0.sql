@@ -602,6 +602,8 @@ create table pgq.queue_floor (
     seq bigint not null,
     floor_times timestamptz[] not null,
     floor_ids bigint[] not null,
+    recorded_at timestamptz not null,
+    safe_at timestamptz not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
     primary key (queue_id, seq)
@@ -613,10 +615,12 @@ The row with the highest seq counts.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
-comment on column pgq.queue_floor.candidate_at is
-'Where the floors may rise to, and when that was noted.';
+comment on column pgq.queue_floor.recorded_at is 'When this row was written.';
+comment on column pgq.queue_floor.safe_at is
+'Below which no transaction writes a visible_at any more: the floors may rise up to here.';
+comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next …';
 comment on column pgq.queue_floor.candidate_xid is
-'They may rise once every transaction below this one has ended.';
+'… once every transaction below this one has ended.';
 
 -- ==== sql/shared/_clock.sql
 
@@ -1224,6 +1228,26 @@ $$;
 
 comment on function pgq._fail_lease_lost(text, text, integer) is
 'Raises MQ006.';
+
+-- ==== sql/log/_fail_truncated.sql
+
+create function pgq._fail_truncated(topic text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'retention removed messages of topic "%" while they were being read',
+        _fail_truncated.topic
+        using errcode = '40001',
+            hint = 'The position has not moved. Try again.';
+end
+$$;
+
+comment on function pgq._fail_truncated(text) is
+'Raises 40001.';
 
 -- ==== sql/log/_check_topic_settings.sql
 
@@ -3013,6 +3037,7 @@ as $$
 #variable_conflict use_column
 declare
     claimed pgq._claim_state;
+    read_rows bigint;
 begin
     claimed := pgq._claim(
         consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
@@ -3021,24 +3046,29 @@ begin
         return;
     end if;
 
-    if claimed.segment is null then
+    if claimed.segment is not null then
+        return query
+        select m.*
+        from pgq._messages(
+            claimed.segment,
+            claimed.partition_id,
+            claimed.partition,
+            claimed.first_offset,
+            claimed.last_offset
+        ) as m;
+    else
         return query
         select m.*
         from pgq._messages_across(
             claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
-        return;
     end if;
 
-    return query
-    select m.*
-    from pgq._messages(
-        claimed.segment,
-        claimed.partition_id,
-        claimed.partition,
-        claimed.first_offset,
-        claimed.last_offset
-    ) as m;
+    -- Cleanup may have emptied a segment since the claim.
+    get diagnostics read_rows = row_count;
+    if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
+        perform pgq._fail_truncated(consume.topic);
+    end if;
 end
 $$;
 
@@ -3048,7 +3078,7 @@ It is claim_offsets and fetch_range in one. The position moves in this transacti
 writes in it happens exactly once for each message, and after a rollback the messages are given out
 again. No row: nothing to read. All rows are of one partition, in order. max_messages: 1 to
 1000000.
-Errors: those of claim_offsets.';
+Errors: those of claim_offsets, and 40001 when retention removes what is being read (try again).';
 
 -- ==== sql/log/fetch.sql
 
@@ -3165,8 +3195,11 @@ as $$
 #variable_conflict use_column
 declare
     claimed pgq._claim_state;
+    read_rows bigint;
 begin
-    perform pgq._check_interval('lease', poll.lease, false);
+    if (poll.lease > interval '0' and poll.lease <= interval '36500 days') is not true then
+        perform pgq._check_interval('lease', poll.lease, false);
+    end if;
 
     claimed := pgq._claim(
         poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
@@ -3175,24 +3208,29 @@ begin
         return;
     end if;
 
-    if claimed.segment is null then
+    if claimed.segment is not null then
+        return query
+        select claimed.lease_token, m.*
+        from pgq._messages(
+            claimed.segment,
+            claimed.partition_id,
+            claimed.partition,
+            claimed.first_offset,
+            claimed.last_offset
+        ) as m;
+    else
         return query
         select claimed.lease_token, m.*
         from pgq._messages_across(
             claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
-        return;
     end if;
 
-    return query
-    select claimed.lease_token, m.*
-    from pgq._messages(
-        claimed.segment,
-        claimed.partition_id,
-        claimed.partition,
-        claimed.first_offset,
-        claimed.last_offset
-    ) as m;
+    -- Cleanup may have emptied a segment since the claim.
+    get diagnostics read_rows = row_count;
+    if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
+        perform pgq._fail_truncated(poll.topic);
+    end if;
 end
 $$;
 
@@ -3207,7 +3245,7 @@ the transaction; commit before working, else nobody else sees the lease. max_mes
 1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
-member was first.';
+member was first, or when retention removes what is being read (try again).';
 
 -- ==== sql/log/extend_poll.sql
 
@@ -3727,13 +3765,15 @@ begin
     values (new_id);
 
     insert into pgq.queue_floor (
-        queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+        queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
     )
     values (
         new_id,
         1,
         array_fill('-infinity'::timestamptz, array[10]),
         array_fill(0::bigint, array[10]),
+        '-infinity',
+        '-infinity',
         '-infinity',
         '0'
     );
@@ -4397,8 +4437,6 @@ as $$
 declare
     state pgq.queue_floor;
     snapshot pg_snapshot;
-    raised_times timestamptz[];
-    raised_ids bigint[];
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
     -- than the latest that has ended.
@@ -4420,68 +4458,81 @@ begin
     where f.queue_id = _raise_floor.queue_id
     order by f.seq desc
     limit 1;
-    raised_times := state.floor_times;
-    raised_ids := state.floor_ids;
     snapshot := pg_current_snapshot();
 
-    if state.candidate_at >= begun_at then
-        if state.candidate_at <= pgq._clock() then
-            -- A transaction that began later was here first.
+    if state.recorded_at > _raise_floor.moment then
+        if state.recorded_at <= pgq._clock() then
+            -- A claim that began later was here first.
             return;
         end if;
         -- The clock was set back. Begin anew: jobs may have been written below the floors.
-        raised_times := array_fill('-infinity'::timestamptz, array[10]);
-        raised_ids := array_fill(0::bigint, array[10]);
-    elsif state.candidate_xid <= pg_snapshot_xmin(snapshot) then
-        -- Every transaction that could write below the candidate has ended: whoever began later
-        -- reads a later clock. So the floor may rise to the first job there is, or else to the
-        -- candidate; not looking further, for there stand the leases of finished jobs.
-        select
-            array_agg(
-                case
-                    when f.floor_time >= state.candidate_at then f.floor_time
-                    when j.visible_at < state.candidate_at then j.visible_at
-                    else state.candidate_at
-                end
-                order by f.place
-            ),
-            array_agg(
-                case
-                    when f.floor_time >= state.candidate_at then f.floor_id
-                    when j.visible_at < state.candidate_at then j.job_id
-                    else 0
-                end
-                order by f.place
-            )
-        into raised_times, raised_ids
-        from unnest(state.floor_times, state.floor_ids)
-            with ordinality as f (floor_time, floor_id, place)
-        left join lateral (
-            select k.visible_at, k.job_id
-            from pgq.job as k
-            where k.queue_id = _raise_floor.queue_id
-                and k.priority = f.place - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and k.visible_at < state.candidate_at
-                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true;
-    elsif state.candidate_xid <= pg_snapshot_xmax(snapshot) then
-        -- Too early for this candidate.
-        return;
+        state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
+        state.floor_ids := array_fill(0::bigint, array[10]);
+        state.safe_at := '-infinity';
+        state.candidate_at := begun_at;
+        state.candidate_xid := pg_current_xact_id();
     end if;
 
+    -- Whoever writes a visible_at has its transaction id first and reads the clock then. So once
+    -- every transaction below candidate_xid has ended, nothing is written below candidate_at any
+    -- more: the others have read a later clock. The id of a row that another transaction wrote is
+    -- below the snapshot's highest one, unless it is from before a restore into another cluster:
+    -- then all its contemporaries are gone.
+    if state.candidate_xid <= pg_snapshot_xmin(snapshot)
+        or (
+            state.candidate_xid >= pg_snapshot_xmax(snapshot)
+            and state.candidate_xid <> pg_current_xact_id()
+        )
+    then
+        state.safe_at := greatest(state.safe_at, state.candidate_at);
+        state.candidate_at := begun_at;
+        state.candidate_xid := pg_current_xact_id();
+    end if;
+
+    -- The floor rises to the first job that can still be delivered, or else to where it is safe; not
+    -- looking further, for there stand the leases of finished jobs.
+    select
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_time
+                else coalesce(j.visible_at, state.safe_at)
+            end
+            order by f.place
+        ),
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_id
+                else coalesce(j.job_id, 0)
+            end
+            order by f.place
+        )
+    into state.floor_times, state.floor_ids
+    from unnest(state.floor_times, state.floor_ids)
+        with ordinality as f (floor_time, floor_id, place)
+    left join lateral (
+        select k.visible_at, k.job_id
+        from pgq.job as k
+        where k.queue_id = _raise_floor.queue_id
+            and k.priority = f.place - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.job_id
+        limit 1
+    ) as j on true;
+
     insert into pgq.queue_floor (
-        queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+        queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
     )
     values (
         _raise_floor.queue_id,
         state.seq + 1,
-        raised_times,
-        raised_ids,
-        begun_at,
-        pg_current_xact_id()
+        state.floor_times,
+        state.floor_ids,
+        _raise_floor.moment,
+        state.safe_at,
+        state.candidate_at,
+        state.candidate_xid
     );
 
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
@@ -4492,7 +4543,7 @@ end
 $$;
 
 comment on function pgq._raise_floor(bigint, timestamptz) is
-'Raises the floors of a queue as far as is proved safe, and notes the next candidate.';
+'Raises the floors of a queue as far as is proved safe.';
 
 -- ==== sql/queue/claim_job.sql
 
@@ -4524,7 +4575,7 @@ declare
     paused boolean;
     floor_times timestamptz[];
     floor_ids bigint[];
-    candidate_at timestamptz;
+    recorded_at timestamptz;
     moment timestamptz;
     token uuid;
     leased pgq._leased_job[];
@@ -4547,7 +4598,7 @@ begin
         q.paused,
         f.floor_times,
         f.floor_ids,
-        f.candidate_at
+        f.recorded_at
     into
         target_id,
         store_id,
@@ -4556,10 +4607,10 @@ begin
         paused,
         floor_times,
         floor_ids,
-        candidate_at
+        recorded_at
     from pgq.queue as q
     cross join lateral (
-        select g.floor_times, g.floor_ids, g.candidate_at
+        select g.floor_times, g.floor_ids, g.recorded_at
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
         order by g.seq desc
@@ -4688,9 +4739,9 @@ begin
     end loop;
 
     -- Now and then, and less often when there is nothing to do.
-    if candidate_at < moment - interval '50 milliseconds'
-        and (leased is not null or candidate_at < moment - interval '5 seconds')
-        or candidate_at > moment
+    if recorded_at < moment - interval '20 milliseconds'
+        and (leased is not null or recorded_at < moment - interval '5 seconds')
+        or recorded_at > moment
     then
         perform pgq._raise_floor(target_id, moment);
     end if;
@@ -5411,7 +5462,15 @@ begin
     ),
 
     stranded as (
-        select f.queue_id, f.seq, f.candidate_at, f.candidate_xid, s.floor_times, s.floor_ids
+        select
+            f.queue_id,
+            f.seq,
+            f.recorded_at,
+            f.safe_at,
+            f.candidate_at,
+            f.candidate_xid,
+            s.floor_times,
+            s.floor_ids
         from lock as l
         cross join lateral (
             select g.*
@@ -5448,10 +5507,17 @@ begin
 
     lowered as (
         insert into pgq.queue_floor (
-            queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+            queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
         )
         select
-            s.queue_id, s.seq + 1, s.floor_times, s.floor_ids, s.candidate_at, s.candidate_xid
+            s.queue_id,
+            s.seq + 1,
+            s.floor_times,
+            s.floor_ids,
+            s.recorded_at,
+            s.safe_at,
+            s.candidate_at,
+            s.candidate_xid
         from stranded as s
         on conflict do nothing
         returning queue_id
@@ -5876,7 +5942,9 @@ as $$
 declare
     -- An id that is higher than all those at work: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();
-    horizon xid8 := case when pg_current_xact_id_if_assigned() is null then pg_current_xact_id() end;
+    horizon xid8 := case
+        when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
+    end;
     moment timestamptz := pgq._clock();
     part text;
 begin

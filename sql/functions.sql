@@ -23,6 +23,7 @@
 \ir log/_check_group.sql
 \ir log/_fail_out_of_range.sql
 \ir log/_fail_lease_lost.sql
+\ir log/_fail_truncated.sql
 \ir log/_check_topic_settings.sql
 
 -- The log: where things stand

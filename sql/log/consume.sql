@@ -18,6 +18,7 @@ as $$
 #variable_conflict use_column
 declare
     claimed pgq._claim_state;
+    read_rows bigint;
 begin
     claimed := pgq._claim(
         consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
@@ -26,24 +27,29 @@ begin
         return;
     end if;
 
-    if claimed.segment is null then
+    if claimed.segment is not null then
+        return query
+        select m.*
+        from pgq._messages(
+            claimed.segment,
+            claimed.partition_id,
+            claimed.partition,
+            claimed.first_offset,
+            claimed.last_offset
+        ) as m;
+    else
         return query
         select m.*
         from pgq._messages_across(
             claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
-        return;
     end if;
 
-    return query
-    select m.*
-    from pgq._messages(
-        claimed.segment,
-        claimed.partition_id,
-        claimed.partition,
-        claimed.first_offset,
-        claimed.last_offset
-    ) as m;
+    -- Cleanup may have emptied a segment since the claim.
+    get diagnostics read_rows = row_count;
+    if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
+        perform pgq._fail_truncated(consume.topic);
+    end if;
 end
 $$;
 
@@ -53,4 +59,4 @@ It is claim_offsets and fetch_range in one. The position moves in this transacti
 writes in it happens exactly once for each message, and after a rollback the messages are given out
 again. No row: nothing to read. All rows are of one partition, in order. max_messages: 1 to
 1000000.
-Errors: those of claim_offsets.';
+Errors: those of claim_offsets, and 40001 when retention removes what is being read (try again).';

@@ -19,8 +19,11 @@ as $$
 #variable_conflict use_column
 declare
     claimed pgq._claim_state;
+    read_rows bigint;
 begin
-    perform pgq._check_interval('lease', poll.lease, false);
+    if (poll.lease > interval '0' and poll.lease <= interval '36500 days') is not true then
+        perform pgq._check_interval('lease', poll.lease, false);
+    end if;
 
     claimed := pgq._claim(
         poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
@@ -29,24 +32,29 @@ begin
         return;
     end if;
 
-    if claimed.segment is null then
+    if claimed.segment is not null then
+        return query
+        select claimed.lease_token, m.*
+        from pgq._messages(
+            claimed.segment,
+            claimed.partition_id,
+            claimed.partition,
+            claimed.first_offset,
+            claimed.last_offset
+        ) as m;
+    else
         return query
         select claimed.lease_token, m.*
         from pgq._messages_across(
             claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
-        return;
     end if;
 
-    return query
-    select claimed.lease_token, m.*
-    from pgq._messages(
-        claimed.segment,
-        claimed.partition_id,
-        claimed.partition,
-        claimed.first_offset,
-        claimed.last_offset
-    ) as m;
+    -- Cleanup may have emptied a segment since the claim.
+    get diagnostics read_rows = row_count;
+    if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
+        perform pgq._fail_truncated(poll.topic);
+    end if;
 end
 $$;
 
@@ -61,4 +69,4 @@ the transaction; commit before working, else nobody else sees the lease. max_mes
 1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
-member was first.';
+member was first, or when retention removes what is being read (try again).';

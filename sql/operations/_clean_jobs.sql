@@ -96,7 +96,15 @@ begin
     ),
 
     stranded as (
-        select f.queue_id, f.seq, f.candidate_at, f.candidate_xid, s.floor_times, s.floor_ids
+        select
+            f.queue_id,
+            f.seq,
+            f.recorded_at,
+            f.safe_at,
+            f.candidate_at,
+            f.candidate_xid,
+            s.floor_times,
+            s.floor_ids
         from lock as l
         cross join lateral (
             select g.*
@@ -133,10 +141,17 @@ begin
 
     lowered as (
         insert into pgq.queue_floor (
-            queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+            queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
         )
         select
-            s.queue_id, s.seq + 1, s.floor_times, s.floor_ids, s.candidate_at, s.candidate_xid
+            s.queue_id,
+            s.seq + 1,
+            s.floor_times,
+            s.floor_ids,
+            s.recorded_at,
+            s.safe_at,
+            s.candidate_at,
+            s.candidate_xid
         from stranded as s
         on conflict do nothing
         returning queue_id

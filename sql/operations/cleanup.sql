@@ -11,7 +11,9 @@ as $$
 declare
     -- An id that is higher than all those at work: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();
-    horizon xid8 := case when pg_current_xact_id_if_assigned() is null then pg_current_xact_id() end;
+    horizon xid8 := case
+        when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
+    end;
     moment timestamptz := pgq._clock();
     part text;
 begin

@@ -8,8 +8,6 @@ as $$
 declare
     state pgq.queue_floor;
     snapshot pg_snapshot;
-    raised_times timestamptz[];
-    raised_ids bigint[];
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
     -- than the latest that has ended.
@@ -31,68 +29,81 @@ begin
     where f.queue_id = _raise_floor.queue_id
     order by f.seq desc
     limit 1;
-    raised_times := state.floor_times;
-    raised_ids := state.floor_ids;
     snapshot := pg_current_snapshot();
 
-    if state.candidate_at >= begun_at then
-        if state.candidate_at <= pgq._clock() then
-            -- A transaction that began later was here first.
+    if state.recorded_at > _raise_floor.moment then
+        if state.recorded_at <= pgq._clock() then
+            -- A claim that began later was here first.
             return;
         end if;
         -- The clock was set back. Begin anew: jobs may have been written below the floors.
-        raised_times := array_fill('-infinity'::timestamptz, array[10]);
-        raised_ids := array_fill(0::bigint, array[10]);
-    elsif state.candidate_xid <= pg_snapshot_xmin(snapshot) then
-        -- Every transaction that could write below the candidate has ended: whoever began later
-        -- reads a later clock. So the floor may rise to the first job there is, or else to the
-        -- candidate; not looking further, for there stand the leases of finished jobs.
-        select
-            array_agg(
-                case
-                    when f.floor_time >= state.candidate_at then f.floor_time
-                    when j.visible_at < state.candidate_at then j.visible_at
-                    else state.candidate_at
-                end
-                order by f.place
-            ),
-            array_agg(
-                case
-                    when f.floor_time >= state.candidate_at then f.floor_id
-                    when j.visible_at < state.candidate_at then j.job_id
-                    else 0
-                end
-                order by f.place
-            )
-        into raised_times, raised_ids
-        from unnest(state.floor_times, state.floor_ids)
-            with ordinality as f (floor_time, floor_id, place)
-        left join lateral (
-            select k.visible_at, k.job_id
-            from pgq.job as k
-            where k.queue_id = _raise_floor.queue_id
-                and k.priority = f.place - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and k.visible_at < state.candidate_at
-                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true;
-    elsif state.candidate_xid <= pg_snapshot_xmax(snapshot) then
-        -- Too early for this candidate.
-        return;
+        state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
+        state.floor_ids := array_fill(0::bigint, array[10]);
+        state.safe_at := '-infinity';
+        state.candidate_at := begun_at;
+        state.candidate_xid := pg_current_xact_id();
     end if;
 
+    -- Whoever writes a visible_at has its transaction id first and reads the clock then. So once
+    -- every transaction below candidate_xid has ended, nothing is written below candidate_at any
+    -- more: the others have read a later clock. The id of a row that another transaction wrote is
+    -- below the snapshot's highest one, unless it is from before a restore into another cluster:
+    -- then all its contemporaries are gone.
+    if state.candidate_xid <= pg_snapshot_xmin(snapshot)
+        or (
+            state.candidate_xid >= pg_snapshot_xmax(snapshot)
+            and state.candidate_xid <> pg_current_xact_id()
+        )
+    then
+        state.safe_at := greatest(state.safe_at, state.candidate_at);
+        state.candidate_at := begun_at;
+        state.candidate_xid := pg_current_xact_id();
+    end if;
+
+    -- The floor rises to the first job that can still be delivered, or else to where it is safe; not
+    -- looking further, for there stand the leases of finished jobs.
+    select
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_time
+                else coalesce(j.visible_at, state.safe_at)
+            end
+            order by f.place
+        ),
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_id
+                else coalesce(j.job_id, 0)
+            end
+            order by f.place
+        )
+    into state.floor_times, state.floor_ids
+    from unnest(state.floor_times, state.floor_ids)
+        with ordinality as f (floor_time, floor_id, place)
+    left join lateral (
+        select k.visible_at, k.job_id
+        from pgq.job as k
+        where k.queue_id = _raise_floor.queue_id
+            and k.priority = f.place - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.job_id
+        limit 1
+    ) as j on true;
+
     insert into pgq.queue_floor (
-        queue_id, seq, floor_times, floor_ids, candidate_at, candidate_xid
+        queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
     )
     values (
         _raise_floor.queue_id,
         state.seq + 1,
-        raised_times,
-        raised_ids,
-        begun_at,
-        pg_current_xact_id()
+        state.floor_times,
+        state.floor_ids,
+        _raise_floor.moment,
+        state.safe_at,
+        state.candidate_at,
+        state.candidate_xid
     );
 
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
@@ -103,4 +114,4 @@ end
 $$;
 
 comment on function pgq._raise_floor(bigint, timestamptz) is
-'Raises the floors of a queue as far as is proved safe, and notes the next candidate.';
+'Raises the floors of a queue as far as is proved safe.';

@@ -26,7 +26,7 @@ declare
     paused boolean;
     floor_times timestamptz[];
     floor_ids bigint[];
-    candidate_at timestamptz;
+    recorded_at timestamptz;
     moment timestamptz;
     token uuid;
     leased pgq._leased_job[];
@@ -49,7 +49,7 @@ begin
         q.paused,
         f.floor_times,
         f.floor_ids,
-        f.candidate_at
+        f.recorded_at
     into
         target_id,
         store_id,
@@ -58,10 +58,10 @@ begin
         paused,
         floor_times,
         floor_ids,
-        candidate_at
+        recorded_at
     from pgq.queue as q
     cross join lateral (
-        select g.floor_times, g.floor_ids, g.candidate_at
+        select g.floor_times, g.floor_ids, g.recorded_at
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
         order by g.seq desc
@@ -190,9 +190,9 @@ begin
     end loop;
 
     -- Now and then, and less often when there is nothing to do.
-    if candidate_at < moment - interval '50 milliseconds'
-        and (leased is not null or candidate_at < moment - interval '5 seconds')
-        or candidate_at > moment
+    if recorded_at < moment - interval '20 milliseconds'
+        and (leased is not null or recorded_at < moment - interval '5 seconds')
+        or recorded_at > moment
     then
         perform pgq._raise_floor(target_id, moment);
     end if;

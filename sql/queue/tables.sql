@@ -127,6 +127,8 @@ create table pgq.queue_floor (
     seq bigint not null,
     floor_times timestamptz[] not null,
     floor_ids bigint[] not null,
+    recorded_at timestamptz not null,
+    safe_at timestamptz not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
     primary key (queue_id, seq)
@@ -138,7 +140,9 @@ The row with the highest seq counts.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
-comment on column pgq.queue_floor.candidate_at is
-'Where the floors may rise to, and when that was noted.';
+comment on column pgq.queue_floor.recorded_at is 'When this row was written.';
+comment on column pgq.queue_floor.safe_at is
+'Below which no transaction writes a visible_at any more: the floors may rise up to here.';
+comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next …';
 comment on column pgq.queue_floor.candidate_xid is
-'They may rise once every transaction below this one has ended.';
+'… once every transaction below this one has ended.';

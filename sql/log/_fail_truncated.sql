@@ -1,0 +1,17 @@
+create function pgq._fail_truncated(topic text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'retention removed messages of topic "%" while they were being read',
+        _fail_truncated.topic
+        using errcode = '40001',
+            hint = 'The position has not moved. Try again.';
+end
+$$;
+
+comment on function pgq._fail_truncated(text) is
+'Raises 40001.';
