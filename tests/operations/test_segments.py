@@ -106,7 +106,14 @@ def test_kept_for_the_retention_and_a_third(connection: AnyConnection, clock: Cl
         cleanup(connection)
         kept = row(connection, "select min(payload::int) from pgq.archived_jobs")[0]
         assert day - 42 <= kept <= max(day - 29, 0)
-        first = row(connection, "select first_offset from pgq.topic_stats")[0] - 1
+        first = (
+            row(
+                connection,
+                "select min(log_offset) from pgq.message as m"
+                " inner join pgq.partition as p using (partition_id)",
+            )[0]
+            - 1
+        )
         assert day - 42 <= first <= max(day - 29, 0)
         clock.advance("1 day")
 
@@ -466,32 +473,21 @@ def test_a_reader_of_the_leaf(connect: Connect, connection: AnyConnection, clock
     publish(connection, "t")
     close_segment(connection, clock, "3 hours")
     clock.advance("10 hours")
-    cleanup_again = actions(connection)
-    assert cleanup_again[-1] == "segment truncated" or "segment truncated" in cleanup_again
-    publish(connection, "t")
-    ack_me = enqueue(connection, queue, "old")
-    close_segment(connection, clock, "4 hours")
-    clock.advance("10 hours")
+    all_of_it = {"topic": "t", "partition": 0, "first_offset": 1}
 
     reader, third = connect(), connect(autocommit=True)
-    assert call(reader, "fetch_range", topic="t", partition=0, first_offset=2, last_offset=2)
+    assert call(reader, "fetch_range", **all_of_it, last_offset=1)
     third.execute("set lock_timeout = '5s'")
     cleaned = aside(lambda: actions(connection))
     # whoever comes meanwhile gets through
     publish(third, "t")
-    assert call(third, "fetch_range", topic="t", partition=0, first_offset=2, last_offset=3)
+    assert len(call(third, "fetch_range", **all_of_it, last_offset=2)) == 2
     enqueue(third, queue, "new")
     assert [job.payload for job in claim(third, queue, 10)] == ["new"]
     assert "segment busy" in cleaned.result(30)
-    assert ack_me
     reader.rollback()
     assert "segment truncated" in actions(connection)
-    assert (
-        failure(
-            connection, "fetch_range", topic="t", partition=0, first_offset=2, last_offset=3
-        ).sqlstate
-        == "MQ004"
-    )
+    assert failure(connection, "fetch_range", **all_of_it, last_offset=2).sqlstate == "MQ004"
 
 
 # ------------------------------------------------------------------------------ limits and changes
