@@ -4579,6 +4579,7 @@ declare
     moment timestamptz;
     token uuid;
     leased pgq._leased_job[];
+    lone pgq._leased_job;
     top_attempt integer;
     first_leaf integer;
     last_leaf integer;
@@ -4628,7 +4629,73 @@ begin
     token := gen_random_uuid();
     moment := pgq._clock();
 
+    if claim_job.max_jobs = 1 and claim_job.label is null then
+        -- What follows below for many, without arrays: for one job that takes less time.
+        with picked as materialized (
+            select j.job_id, j.visible_at
+            from unnest(floor_times, floor_ids) with ordinality
+                as f (floor_time, floor_id, place)
+            cross join lateral (
+                select k.job_id, k.visible_at
+                from pgq.job as k
+                where k.queue_id = target_id
+                    and k.priority = f.place - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                order by k.visible_at, k.job_id
+                limit 1
+                for update skip locked
+            ) as j
+            limit 1
+        )
+
+        update pgq.job as j
+        set
+            attempt = j.attempt + 1,
+            visible_at = pgq._clock() + coalesce(claim_job.lease, queue_lease),
+            lease_token = token
+        from picked as p
+        where j.job_id = p.job_id
+        returning
+            j.job_id, j.attempt, j.visible_at, j.priority, j.label, p.visible_at, j.segment
+        into lone;
+
+        if lone.attempt <= max_attempts or max_attempts is null and lone.attempt is not null then
+            if recorded_at not between moment - interval '20 milliseconds' and moment then
+                perform pgq._raise_floor(target_id, moment);
+            end if;
+
+            return query
+            select
+                lone.job_id,
+                token,
+                lone.attempt,
+                lone.leased_until,
+                m.published_at,
+                lone.priority::integer,
+                m.key,
+                lone.label,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message as m
+            where m.segment = lone.segment
+                and m.partition_id = store_id
+                and m.log_offset = lone.job_id;
+            return;
+        end if;
+
+        if lone.attempt > max_attempts then
+            perform pgq._bury(
+                array[lone.job_id], max_attempts, 'the lease of the last attempt ran out'
+            );
+        end if;
+    end if;
+
     loop
+        exit when lone.job_id is null and claim_job.max_jobs = 1 and claim_job.label is null;
+
         -- One row per priority, the first one first. The limits stop the scan, and so the locking,
         -- as soon as there are enough. visible_at is set by a clock that is read behind the lock:
         -- by then this transaction has its id, on which the floor relies.
