@@ -618,9 +618,9 @@ comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that vi
 comment on column pgq.queue_floor.recorded_at is 'When this row was written.';
 comment on column pgq.queue_floor.safe_at is
 'Below which no transaction writes a visible_at any more: the floors may rise up to here.';
-comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next …';
+comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
-'… once every transaction below this one has ended.';
+'It does so once every transaction below this one has ended.';
 
 -- ==== sql/shared/_clock.sql
 
@@ -4489,8 +4489,8 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- The floor rises to the first job that can still be delivered, or else to where it is safe; not
-    -- looking further, for there stand the leases of finished jobs.
+    -- The floor rises to the first job that can still be delivered, or else to where it is safe;
+    -- not looking further, for there stand the leases of finished jobs.
     select
         array_agg(
             case

@@ -60,8 +60,8 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- The floor rises to the first job that can still be delivered, or else to where it is safe; not
-    -- looking further, for there stand the leases of finished jobs.
+    -- The floor rises to the first job that can still be delivered, or else to where it is safe;
+    -- not looking further, for there stand the leases of finished jobs.
     select
         array_agg(
             case

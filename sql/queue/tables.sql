@@ -143,6 +143,6 @@ comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that vi
 comment on column pgq.queue_floor.recorded_at is 'When this row was written.';
 comment on column pgq.queue_floor.safe_at is
 'Below which no transaction writes a visible_at any more: the floors may rise up to here.';
-comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next …';
+comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
-'… once every transaction below this one has ended.';
+'It does so once every transaction below this one has ended.';
