@@ -62,7 +62,7 @@ def test_rollback_leaves_no_topic(log: Log) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["a", "A-Z_09.z", "x" * 63, "pg_temp", "select", ".", "-"],
+    ["a", "A-Z_09.z", "x" * 63, "pgq", "select", ".", "-"],
 )
 def test_names_that_are_allowed(log: Log, name: str) -> None:
     """1 to 63 letters, digits, dots, underscores and hyphens; a name is data and never SQL."""
@@ -85,6 +85,7 @@ def test_names_that_are_refused(log: Log) -> None:
             "\na",
             "a/b",
             'pg_temp."x"',
+            "pg_temp",
             "ä",
             "a;b",
             "$1",
