@@ -1379,6 +1379,12 @@ returns bigint
 language plpgsql
 stable
 parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -1416,7 +1422,7 @@ $$;
 
 comment on function pgq._offset_at(bigint, timestamptz, bigint, bigint) is
 'The first offset of a partition that was published at a time or later; the tip + 1 when there is
-none.';
+none. The view topic_stats calls it with the rights of its reader, so it is open to all.';
 
 -- ==== sql/log/_topic_info.sql
 
@@ -3599,6 +3605,26 @@ $$;
 comment on function pgq._check_outcome(text) is
 'Refuses an outcome that is null (22004), empty or long (22023).';
 
+-- ==== sql/queue/_check_label.sql
+
+create function pgq._check_label(label text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if length(_check_label.label) > 255 then
+        raise exception 'a label has at most 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_label(text) is
+'Refuses a label that is too long for its index (22023).';
+
 -- ==== sql/queue/_check_queue_settings.sql
 
 create function pgq._check_queue_settings(settings pgq.queue_info)
@@ -4158,9 +4184,11 @@ begin
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
         or (enqueue.priority between 0 and 9) is not true
+        or length(enqueue.label) > 255
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
         perform pgq._check_count('priority', enqueue.priority, 0, 9);
+        perform pgq._check_label(enqueue.label);
     end if;
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -4292,6 +4320,10 @@ begin
         enqueue_batch.headers,
         enqueue_batch.labels
     );
+    if enqueue_batch.labels is not null then
+        perform pgq._check_label(l.label)
+        from unnest(enqueue_batch.labels) as l (label);
+    end if;
     if (enqueue_batch.priority between 0 and 9) is not true then
         perform pgq._check_count('priority', enqueue_batch.priority, 0, 9);
     end if;
@@ -6075,7 +6107,7 @@ $leaves$;
 -- ==== sql/operations/views.sql
 
 -- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
--- views do without the helpers, but for the clock, which is open to all.
+-- views do without the helpers, but for two that are open to all.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
@@ -6153,7 +6185,9 @@ select
     f.first_offset,
     s.tip,
     s.tip - f.first_offset + 1 as messages,
-    s.tip + 1 - l.log_offset as published_last_minute
+    s.tip + 1 - pgq._offset_at(
+        p.partition_id, pgq._clock() - interval '1 minute', f.first_offset, s.tip
+    ) as published_last_minute
 from pgq.topic as t
 inner join pgq.partition as p on p.topic_id = t.topic_id
 cross join lateral (
@@ -6174,45 +6208,7 @@ cross join lateral (
         ),
         p.segment_first_offset - 1
     ) as tip
-) as s
-cross join lateral (
-    -- published_at rises with the offset: halving finds the first message of the last minute.
-    with recursive search as (
-        select f.first_offset as low, s.tip + 1 as high
-        union all
-        select
-            case when h.older then h.middle + 1 else h.low end as low,
-            case when h.older then h.high else h.middle end as high
-        from (
-            select
-                b.low,
-                b.high,
-                b.middle,
-                (
-                    select m.published_at
-                    from pgq.message as m
-                    where m.segment = (
-                            select r.segment
-                            from pgq.segment_range as r
-                            where r.partition_id = p.partition_id
-                                and r.first_offset <= b.middle
-                            order by r.first_offset desc
-                            limit 1
-                        )
-                        and m.partition_id = p.partition_id
-                        and m.log_offset = b.middle
-                ) < pgq._clock() - interval '1 minute' as older
-            from (
-                select c.low, c.high, c.low + (c.high - c.low) / 2 as middle
-                from search as c
-                where c.low < c.high
-            ) as b
-        ) as h
-    )
-
-    select max(c.low) as log_offset
-    from search as c
-) as l;
+) as s;
 
 comment on view pgq.topic_stats is 'What each topic partition holds, and how much came in lately.';
 comment on column pgq.topic_stats.topic is 'The topic.';
@@ -6371,3 +6367,4 @@ revoke all on all sequences in schema pgq from public;
 revoke all on all functions in schema pgq from public;
 -- Whoever reads a view needs the right to the functions in it.
 grant execute on function pgq._clock() to public;
+grant execute on function pgq._offset_at(bigint, timestamptz, bigint, bigint) to public;

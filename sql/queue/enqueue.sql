@@ -35,9 +35,11 @@ begin
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
         or (enqueue.priority between 0 and 9) is not true
+        or length(enqueue.label) > 255
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
         perform pgq._check_count('priority', enqueue.priority, 0, 9);
+        perform pgq._check_label(enqueue.label);
     end if;
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.

@@ -39,6 +39,10 @@ begin
         enqueue_batch.headers,
         enqueue_batch.labels
     );
+    if enqueue_batch.labels is not null then
+        perform pgq._check_label(l.label)
+        from unnest(enqueue_batch.labels) as l (label);
+    end if;
     if (enqueue_batch.priority between 0 and 9) is not true then
         perform pgq._check_count('priority', enqueue_batch.priority, 0, 9);
     end if;

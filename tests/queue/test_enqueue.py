@@ -88,6 +88,7 @@ ONE = {"payload": Jsonb(1)}
         ("22023", {**ONE, "headers": Jsonb([])}),
         ("22023", {**ONE, "headers": Jsonb(None)}),
         ("22023", {**ONE, "headers": Jsonb("text")}),
+        ("22023", {**ONE, "label": "x" * 256}),
         ("22023", {**ONE, "priority": -1}),
         ("22023", {**ONE, "priority": 10}),
         ("22023", {**ONE, "priority": 2147483647}),

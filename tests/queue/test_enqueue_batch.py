@@ -98,6 +98,7 @@ def test_an_empty_batch_adds_nothing(
         ("22023", {"payloads": THREE, "bodies": [b"", b"", b""]}),
         ("22004", {"payloads": [Jsonb(1), None, Jsonb(3)]}),
         ("22004", {"bodies": [None]}),
+        ("22023", {"payloads": THREE, "labels": ["a", None, "x" * 256]}),
         ("22023", {"payloads": THREE, "labels": ["a"]}),
         ("22023", {"payloads": THREE, "labels": ["a"] * 4}),
         ("22023", {"payloads": THREE, "keys": []}),

@@ -1,0 +1,17 @@
+create function pgq._check_label(label text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if length(_check_label.label) > 255 then
+        raise exception 'a label has at most 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_label(text) is
+'Refuses a label that is too long for its index (22023).';
