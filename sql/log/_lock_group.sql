@@ -77,6 +77,7 @@ begin
             from pgq.message as m
             where m.segment = state.segment
                 and m.partition_id = state.partition_id
+                and m.log_offset >= state.segment_first_offset
             order by m.log_offset desc
             limit 1;
             state.tip := coalesce(state.tip, state.segment_first_offset - 1);

@@ -15,14 +15,18 @@ begin
         return;
     end if;
 
+    -- Not joined with the queue: an old plan might walk all its jobs.
     return query
     update pgq.job as j
-    set visible_at = pgq._clock() + coalesce(_extend_lease.lease, q.lease)
-    from pgq.queue as q
+    set
+        visible_at = pgq._clock() + coalesce(
+            _extend_lease.lease,
+            (select q.lease from pgq.queue as q where q.queue_id = j.queue_id),
+            interval '0'
+        )
     where j.job_id = any(_extend_lease.job_ids)
         and j.lease_token = _extend_lease.lease_token
         and j.visible_at > pgq._clock()
-        and q.queue_id = j.queue_id
     returning j.job_id;
 end
 $$;

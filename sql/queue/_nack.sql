@@ -18,20 +18,31 @@ begin
         return;
     end if;
 
+    -- Not joined with the queue: an old plan might walk all its jobs.
     with given_back as (
         update pgq.job as j
         set
             visible_at = pgq._clock() + coalesce(
                 _nack.delay,
-                pgq._retry_delay(j.attempt, q.backoff, q.backoff_max, q.backoff_jitter)
+                (
+                    select
+                        pgq._retry_delay(
+                            j.attempt, q.backoff, q.backoff_max, q.backoff_jitter
+                        )
+                    from pgq.queue as q
+                    where q.queue_id = j.queue_id
+                ),
+                interval '0'
             ),
             lease_token = null,
             last_error = coalesce(_nack.error, j.last_error)
-        from pgq.queue as q
         where j.job_id = any(_nack.job_ids)
             and j.lease_token = _nack.lease_token
-            and q.queue_id = j.queue_id
-        returning j.job_id, j.attempt >= q.max_attempts as exhausted
+        returning
+            j.job_id,
+            j.attempt >= (
+                select q.max_attempts from pgq.queue as q where q.queue_id = j.queue_id
+            ) as exhausted
     )
 
     select array_agg(g.job_id), array_agg(g.job_id) filter (where g.exhausted)
