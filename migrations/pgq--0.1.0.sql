@@ -534,7 +534,9 @@ create table pgq.job (
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
-create index job_label on pgq.job (queue_id, label, priority, visible_at, job_id)
+-- The negative id is in no other index: so a claim by label cannot but use this one, where an old
+-- or a missing statistic might lead it along all jobs of the queue.
+create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job_id)
 where label is not null;
 
 comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
@@ -4780,7 +4782,7 @@ begin
             into leased, top_attempt, first_leaf, last_leaf
             from taken as t;
         else
-            -- The same by the index on the label.
+            -- The same by the index on the label; no other index knows the negative id.
             with picked as materialized (
                 select j.job_id, j.visible_at
                 from unnest(floor_times, floor_ids) with ordinality
@@ -4788,7 +4790,7 @@ begin
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
-                    where k.queue_id = target_id
+                    where -k.queue_id = -target_id
                         and k.priority = f.place - 1
                         and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                         and k.visible_at <= moment

@@ -196,7 +196,7 @@ begin
             into leased, top_attempt, first_leaf, last_leaf
             from taken as t;
         else
-            -- The same by the index on the label.
+            -- The same by the index on the label; no other index knows the negative id.
             with picked as materialized (
                 select j.job_id, j.visible_at
                 from unnest(floor_times, floor_ids) with ordinality
@@ -204,7 +204,7 @@ begin
                 cross join lateral (
                     select k.job_id, k.visible_at
                     from pgq.job as k
-                    where k.queue_id = target_id
+                    where -k.queue_id = -target_id
                         and k.priority = f.place - 1
                         and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                         and k.visible_at <= moment

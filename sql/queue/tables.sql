@@ -59,7 +59,9 @@ create table pgq.job (
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
-create index job_label on pgq.job (queue_id, label, priority, visible_at, job_id)
+-- The negative id is in no other index: so a claim by label cannot but use this one, where an old
+-- or a missing statistic might lead it along all jobs of the queue.
+create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job_id)
 where label is not null;
 
 comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
