@@ -270,6 +270,24 @@ create type pgq._leased_job as (
 
 comment on type pgq._leased_job is 'A job just claimed, without its payload.';
 
+-- ==== sql/bulk/types.sql
+
+create type pgq.bulk_write_state as (
+    write_id uuid,
+    messages bigint,
+    committed_at timestamptz,
+    repeated boolean
+);
+
+comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
+comment on column pgq.bulk_write_state.write_id is
+'What write_chunk, commit_write and abort_write ask for.';
+comment on column pgq.bulk_write_state.messages is
+'How many messages or jobs it wrote; null: not committed.';
+comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
+comment on column pgq.bulk_write_state.repeated is
+'Whether it had been committed before this call, which changed nothing.';
+
 -- ==== sql/operations/types.sql
 
 create type pgq.cleanup_report as (
@@ -623,6 +641,111 @@ comment on column pgq.queue_floor.safe_at is
 comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
+
+-- ==== sql/bulk/tables.sql
+
+create table pgq.bulk_write (
+    bulk_write_id bigint generated always as identity primary key,
+    topic_id bigint references pgq.topic (topic_id) on delete cascade,
+    queue_id bigint references pgq.queue (queue_id) on delete cascade,
+    producer text,
+    seq bigint,
+    atomic boolean not null,
+    write_id uuid not null unique,
+    begun_at timestamptz not null,
+    expires_at timestamptz not null,
+    committed_at timestamptz,
+    messages bigint,
+    check (num_nonnulls(topic_id, queue_id) = 1),
+    check (num_nonnulls(producer, seq) <> 1)
+);
+
+create unique index bulk_write_topic on pgq.bulk_write (topic_id, producer, seq)
+where topic_id is not null;
+create unique index bulk_write_queue on pgq.bulk_write (queue_id, producer, seq)
+where queue_id is not null;
+
+comment on table pgq.bulk_write is
+'What many writers write as one: open until it is committed, then kept to know it again.';
+comment on column pgq.bulk_write.topic_id is 'The topic that is written to; null: a queue.';
+comment on column pgq.bulk_write.queue_id is 'The queue that is written to; null: a topic.';
+comment on column pgq.bulk_write.producer is
+'Who writes; with seq it tells a repeated write; null: not to be told.';
+comment on column pgq.bulk_write.seq is 'The number that the producer gave the write.';
+comment on column pgq.bulk_write.atomic is
+'Whether chunks are staged until the commit, or published as they come.';
+comment on column pgq.bulk_write.write_id is
+'The token of those who may write: a new begin gives out a new one, and the old ones are refused.';
+comment on column pgq.bulk_write.begun_at is 'When it was begun, the last time.';
+comment on column pgq.bulk_write.expires_at is
+'From when on cleanup forgets it, should it still be open.';
+comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
+comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
+
+create table pgq.staged_task (
+    write_id uuid not null,
+    task integer not null,
+    task_attempt text not null,
+    messages bigint,
+    primary key (write_id, task)
+);
+
+comment on table pgq.staged_task is 'Which attempt of each task of an atomic write counts.';
+comment on column pgq.staged_task.task_attempt is
+'The attempt that staged the first chunk and committed; chunks of others are left out.';
+comment on column pgq.staged_task.messages is
+'How many messages the task staged; null: its last chunk has not come.';
+
+-- Written twice, so the first time without write-ahead log: a crash of the server empties this
+-- table, commit_write finds less than staged_task says, and the write is begun anew.
+create unlogged table pgq.staged_chunk (
+    write_id uuid not null,
+    task integer not null,
+    chunk integer not null,
+    partition integer,
+    priority integer,
+    delay interval,
+    is_json boolean not null,
+    packed bytea not null,
+    lengths integer[] not null,
+    keys text[],
+    headers jsonb[],
+    labels text[],
+    primary key (write_id, task, chunk)
+);
+
+-- Chunks are written and read whole, and once: compressing them costs more than it saves.
+alter table pgq.staged_chunk alter column packed set storage external;
+alter table pgq.staged_chunk alter column lengths set storage external;
+
+comment on table pgq.staged_chunk is
+'Messages of atomic writes until these are committed; not replicated, and empty after a crash.';
+comment on column pgq.staged_chunk.chunk is 'The number of the chunk within its task.';
+comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
+comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
+comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
+comment on column pgq.staged_chunk.is_json is 'Whether the contents are JSON, or raw bytes.';
+comment on column pgq.staged_chunk.packed is 'The contents of its messages, one behind the other.';
+comment on column pgq.staged_chunk.lengths is 'The length of each content, in bytes.';
+comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
+comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
+comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
+
+create table pgq.published_chunk (
+    bulk_write_id bigint not null references pgq.bulk_write (bulk_write_id) on delete cascade,
+    task integer not null,
+    chunk integer not null,
+    messages integer not null,
+    digest bigint not null,
+    primary key (bulk_write_id, task, chunk)
+);
+
+comment on table pgq.published_chunk is
+'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
+comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
+comment on column pgq.published_chunk.messages is 'How many messages it had.';
+comment on column pgq.published_chunk.digest is
+'A hash of its contents, to notice that a repeated task made other chunks.';
 
 -- ==== sql/shared/_clock.sql
 
@@ -1425,6 +1548,137 @@ $$;
 comment on function pgq._offset_at(bigint, timestamptz, bigint, bigint) is
 'The first offset of a partition that was published at a time or later; the tip + 1 when there is
 none. The view topic_stats calls it with the rights of its reader, so it is open to all.';
+
+-- ==== sql/log/list_offsets.sql
+
+create function pgq.list_offsets(topic text, published_at timestamptz default null)
+returns table (partition integer, first_offset bigint, last_offset bigint, log_offset bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select
+        s.partition,
+        s.first_offset,
+        s.last_offset,
+        case
+            when list_offsets.published_at is not null
+                then pgq._offset_at(
+                    s.partition_id, list_offsets.published_at, s.first_offset, s.last_offset
+                )
+        end
+    from (
+        select
+            p.partition,
+            p.partition_id,
+            pgq._first_available(p.partition_id) as first_offset,
+            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as last_offset
+        from pgq.topic as t
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        where t.topic = list_offsets.topic
+    ) as s
+    order by s.partition;
+
+    if not found then
+        perform pgq._fail_unknown_topic(list_offsets.topic);
+    end if;
+end
+$$;
+
+comment on function pgq.list_offsets(text, timestamptz) is
+'Returns the offsets that each partition of a topic has, from the first to the last that are kept.
+An empty partition has last_offset = first_offset - 1. With published_at, log_offset is the first
+that was published then or later, last_offset + 1 when there is none; else it is null. Whatever is
+published later gets higher offsets, so ranges planned from here stay as they are.
+Errors: MQ001 unknown topic, 22004 no topic.';
+
+-- ==== sql/log/check_range.sql
+
+create function pgq.check_range(
+    topic text,
+    partition integer,
+    first_offset bigint,
+    last_offset bigint
+)
+returns bigint
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    place pgq.partition;
+    first_available bigint;
+    last_available bigint;
+begin
+    if check_range.first_offset is null or check_range.last_offset is null then
+        raise exception 'argument "%" must not be null',
+            case when check_range.first_offset is null then 'first_offset' else 'last_offset' end
+            using errcode = '22004';
+    end if;
+
+    select p.*
+    into place
+    from pgq.topic as t
+    inner join pgq.partition as p on p.topic_id = t.topic_id
+    where t.topic = check_range.topic
+        and p.partition = check_range.partition;
+
+    if place.partition_id is null then
+        perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
+        from pgq.topic as t
+        where t.topic = check_range.topic;
+
+        perform pgq._fail_unknown_topic(check_range.topic);
+    end if;
+
+    if check_range.first_offset <= check_range.last_offset then
+        first_available := pgq._first_available(place.partition_id);
+        last_available := pgq._tip(
+            place.partition_id, place.segment, place.segment_first_offset
+        );
+
+        if check_range.first_offset < first_available or check_range.last_offset > last_available
+        then
+            perform pgq._fail_out_of_range(
+                check_range.topic,
+                check_range.partition,
+                case
+                    when check_range.first_offset < first_available then check_range.first_offset
+                    else greatest(check_range.first_offset, last_available + 1)
+                end,
+                first_available,
+                last_available
+            );
+        end if;
+    end if;
+
+    return place.partition_id;
+end
+$$;
+
+comment on function pgq.check_range(text, integer, bigint, bigint) is
+'Returns the partition_id that a partition has in the view messages, if all of a range is there.
+Read a range by it: select … from pgq.messages where partition_id = pgq.check_range(…) and
+log_offset between …; so a range that is not there any more, or not yet, is an error there too.
+Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
+not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
+partition, 22004 null.';
 
 -- ==== sql/log/_topic_info.sql
 
@@ -2296,7 +2550,7 @@ begin
         return;
     end if;
 
-    if current_setting('transaction_isolation') <> 'read committed' then
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- The snapshot may be older than the newest message. The index then refuses the offset.
         begin
             return query
@@ -2422,11 +2676,11 @@ declare
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
-        or current_setting('transaction_isolation') <> 'read committed'
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         perform pgq._check_content(publish.payload, publish.body, publish.headers);
 
-        if current_setting('transaction_isolation') <> 'read committed' then
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             select b.partition, b.first_offset
             into published
             from pgq.publish_batch(
@@ -4210,14 +4464,14 @@ begin
     if target_id is null
         or enqueue.delay is not null
         or enqueue.run_at is not null
-        or current_setting('transaction_isolation') <> 'read committed'
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         if target_id is null then
             perform pgq._fail_unknown_queue(enqueue.queue);
         end if;
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-        if current_setting('transaction_isolation') <> 'read committed' then
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.queue as q
             where q.queue = enqueue.queue
@@ -4347,7 +4601,7 @@ begin
         perform pgq._fail_unknown_queue(enqueue_batch.queue);
     end if;
 
-    if current_setting('transaction_isolation') <> 'read committed' then
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
         perform
         from pgq.queue as q
@@ -4484,7 +4738,9 @@ begin
     from pgq.queue_floor_lock as l
     where l.queue_id = _raise_floor.queue_id
     for no key update skip locked;
-    if not found or current_setting('transaction_isolation') <> 'read committed' then
+    if not found
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
         return;
     end if;
 
@@ -5481,6 +5737,861 @@ It is one job, or without job_id all of the queue. They are due at once, with al
 before them and the whole retention from now on. 0: the job is not a dead letter of this queue.
 Errors: MQ002 unknown queue.';
 
+-- ==== sql/bulk/_fail_write_lost.sql
+
+create function pgq._fail_write_lost(write_id uuid, reason text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _fail_write_lost.write_id is null then
+        raise exception 'argument "write_id" must not be null'
+            using errcode = '22004';
+    end if;
+    raise exception 'bulk write % cannot go on', _fail_write_lost.write_id
+        using errcode = 'MQ008',
+            detail = _fail_write_lost.reason,
+            hint = 'Begin the write anew with pgq.begin_write; with the same producer and seq '
+                'nothing is written twice.';
+end
+$$;
+
+comment on function pgq._fail_write_lost(uuid, text) is
+'Raises MQ008.';
+
+-- ==== sql/bulk/_unpack.sql
+
+create function pgq._unpack(packed bytea, lengths integer[])
+returns bytea[]
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    -- Joined with nothing it is read from storage once, not for every piece.
+    whole bytea := _unpack.packed || ''::bytea;
+    pieces bytea[] := array_fill(null::bytea, array[cardinality(_unpack.lengths)]);
+    piece_length integer;
+    number integer := 1;
+    place integer := 1;
+begin
+    foreach piece_length in array _unpack.lengths loop
+        if (piece_length >= 0) is not true then
+            raise exception 'a batch must not contain null'
+                using errcode = '22004',
+                    detail = format(
+                        'Message %s of %s is null or has a negative length; nothing was stored.',
+                        number, cardinality(_unpack.lengths)
+                    );
+        end if;
+        pieces[number] := substring(whole from place for piece_length);
+        place := place + piece_length;
+        number := number + 1;
+    end loop;
+
+    if place - 1 <> length(whole) then
+        raise exception 'the lengths of a chunk do not add up to its size'
+            using errcode = '22023',
+                detail = format('Lengths: %s bytes; chunk: %s bytes.', place - 1, length(whole));
+    end if;
+    return pieces;
+end
+$$;
+
+comment on function pgq._unpack(bytea, integer[]) is
+'The contents of a chunk, one by one; refuses lengths that are null, negative or do not fit.';
+
+-- ==== sql/bulk/_forget_staged.sql
+
+create function pgq._forget_staged(write_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.staged_chunk as c
+    where c.write_id = _forget_staged.write_id;
+
+    delete from pgq.staged_task as k
+    where k.write_id = _forget_staged.write_id;
+end
+$$;
+
+comment on function pgq._forget_staged(uuid) is
+'Removes what was staged for a bulk write.';
+
+-- ==== sql/bulk/_write_packed.sql
+
+create function pgq._write_packed(
+    topic text,
+    queue text,
+    packed bytea,
+    lengths integer[],
+    keys text[],
+    headers jsonb[],
+    labels text[],
+    partition integer,
+    priority integer,
+    delay interval,
+    is_json boolean
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    bodies bytea[] := pgq._unpack(_write_packed.packed, _write_packed.lengths);
+    payloads jsonb[];
+begin
+    if _write_packed.is_json then
+        payloads := array(
+            select convert_from(b.body, 'UTF8')::jsonb
+            from unnest(bodies) with ordinality as b (body, place)
+            order by b.place
+        );
+        bodies := null;
+    end if;
+
+    if _write_packed.topic is not null then
+        perform pgq.publish_batch(
+            _write_packed.topic,
+            payloads,
+            bodies,
+            _write_packed.keys,
+            _write_packed.headers,
+            _write_packed.partition
+        );
+    else
+        perform pgq.enqueue_batch(
+            _write_packed.queue,
+            payloads,
+            bodies,
+            _write_packed.delay,
+            coalesce(_write_packed.priority, 0),
+            _write_packed.labels,
+            _write_packed.headers,
+            _write_packed.keys
+        );
+    end if;
+end
+$$;
+
+comment on function pgq._write_packed(
+    text, text, bytea, integer[], text[], jsonb[], text[], integer, integer, interval, boolean
+) is
+'Publishes or enqueues the messages of a chunk.';
+
+-- ==== sql/bulk/begin_write.sql
+
+create function pgq.begin_write(
+    topic text default null,
+    queue text default null,
+    producer text default null,
+    seq bigint default null,
+    atomic boolean default true,
+    timeout interval default '1 day'
+)
+returns pgq.bulk_write_state
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target_topic_id bigint;
+    target_queue_id bigint;
+    known pgq.bulk_write;
+    moment timestamptz;
+begin
+    if (begin_write.topic is null) = (begin_write.queue is null) then
+        raise exception 'a bulk write goes either to a topic or to a queue'
+            using errcode = case when begin_write.topic is null then '22004' else '22023' end;
+    end if;
+    if (begin_write.producer is null) <> (begin_write.seq is null) then
+        raise exception 'producer and seq go together'
+            using errcode = '22023',
+                hint = 'Pass both, to have a repeated write recognised, or neither.';
+    end if;
+    if length(begin_write.producer) not between 1 and 255 then
+        raise exception 'argument "producer" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+    if begin_write.atomic is null then
+        raise exception 'argument "atomic" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_interval('timeout', begin_write.timeout, false);
+
+    if begin_write.topic is not null then
+        select t.topic_id into target_topic_id
+        from pgq.topic as t
+        where t.topic = begin_write.topic;
+
+        if target_topic_id is null then
+            perform pgq._fail_unknown_topic(begin_write.topic);
+        end if;
+    else
+        select q.queue_id into target_queue_id
+        from pgq.queue as q
+        where q.queue = begin_write.queue;
+
+        if target_queue_id is null then
+            perform pgq._fail_unknown_queue(begin_write.queue);
+        end if;
+    end if;
+
+    moment := pgq._clock();
+    loop
+        select w.*
+        into known
+        from pgq.bulk_write as w
+        where w.producer = begin_write.producer
+            and w.seq = begin_write.seq
+            and (w.topic_id = target_topic_id or w.queue_id = target_queue_id)
+        for update;
+
+        exit when known.bulk_write_id is not null;
+
+        -- commit_write keeps the newest of a producer, so an older one may have been forgotten.
+        if exists (
+            select
+            from pgq.bulk_write as w
+            where w.producer = begin_write.producer
+                and (w.topic_id = target_topic_id or w.queue_id = target_queue_id)
+                and w.committed_at is not null
+                and w.seq > begin_write.seq
+            order by w.seq desc
+            offset 999
+        ) then
+            raise exception 'write % of producer "%" is older than what is remembered',
+                begin_write.seq, begin_write.producer
+                using errcode = '22023',
+                    detail = 'The newest 1000 writes of a producer are remembered, by seq.',
+                    hint = 'Nobody can tell whether it was written before. If you know that it '
+                        'was not, write it under another name of the producer.';
+        end if;
+
+        insert into pgq.bulk_write (
+            topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
+        )
+        values (
+            target_topic_id,
+            target_queue_id,
+            begin_write.producer,
+            begin_write.seq,
+            begin_write.atomic,
+            gen_random_uuid(),
+            moment,
+            moment + begin_write.timeout
+        )
+        on conflict do nothing
+        returning *
+        into known;
+
+        if known.bulk_write_id is not null then
+            return row(known.write_id, null, null, false)::pgq.bulk_write_state;
+        end if;
+    end loop;
+
+    if known.committed_at is not null then
+        return row(known.write_id, known.messages, known.committed_at, true)::pgq.bulk_write_state;
+    end if;
+
+    if known.atomic <> begin_write.atomic then
+        raise exception 'write % of producer "%" was begun in the other mode',
+            begin_write.seq, begin_write.producer
+            using errcode = '22023',
+                detail = format('It is %s.', case when known.atomic then 'atomic' else 'not atomic' end),
+                hint = 'Go on in the mode in which it was begun.';
+    end if;
+
+    -- Whoever still writes with the old id is refused from now on.
+    perform pgq._forget_staged(known.write_id);
+    update pgq.bulk_write as w
+    set
+        write_id = gen_random_uuid(),
+        begun_at = moment,
+        expires_at = moment + begin_write.timeout
+    where w.bulk_write_id = known.bulk_write_id
+    returning w.write_id
+    into known.write_id;
+
+    return row(known.write_id, null, null, false)::pgq.bulk_write_state;
+end
+$$;
+
+comment on function pgq.begin_write(text, text, text, bigint, boolean, interval) is
+'Begins a write of many writers to a topic or a queue, and returns the id that they write with.
+Commit it before they begin. They add chunks with write_chunk; commit_write ends it, abort_write
+gives it up. An atomic write is staged, and seen all at once when it is committed; else each chunk
+is published as it comes. With producer and seq it is known again: when it was committed before,
+the result says so (repeated) and there is nothing to do; when it is still open it begins anew, the
+writers of the earlier attempt are refused from then on, and chunks that were published already are
+left out. The newest 1000 writes of a producer are remembered for each topic and queue. A write
+that is not committed within the timeout is forgotten by cleanup.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, or a null, 22023 both,
+producer without seq, a seq older than what is remembered, or a write begun in the other mode.';
+
+-- ==== sql/bulk/write_chunk.sql
+
+create function pgq.write_chunk(
+    write_id uuid,
+    task integer,
+    task_attempt text,
+    chunk integer,
+    packed bytea,
+    lengths integer[],
+    keys text[] default null,
+    headers jsonb[] default null,
+    labels text[] default null,
+    partition integer default null,
+    priority integer default null,
+    delay interval default null,
+    is_json boolean default false,
+    last boolean default false
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    content_digest bigint;
+    owner_attempt text;
+begin
+    if num_nulls(
+        write_chunk.task,
+        write_chunk.task_attempt,
+        write_chunk.chunk,
+        write_chunk.packed,
+        write_chunk.lengths,
+        write_chunk.is_json,
+        write_chunk.last
+    ) > 0 then
+        raise exception 'only keys, headers, labels, partition, priority and delay may be null'
+            using errcode = '22004';
+    end if;
+
+    select w.bulk_write_id, w.atomic, w.committed_at, t.topic, q.queue
+    into target
+    from pgq.bulk_write as w
+    left join pgq.topic as t on t.topic_id = w.topic_id
+    left join pgq.queue as q on q.queue_id = w.queue_id
+    where w.write_id = write_chunk.write_id;
+
+    if target.bulk_write_id is null or target.committed_at is not null then
+        perform pgq._fail_write_lost(
+            write_chunk.write_id,
+            case
+                when target.bulk_write_id is null
+                    then 'It was never begun, was begun anew by others, aborted or forgotten.'
+                else 'It has been committed; this attempt to write comes too late.'
+            end
+        );
+    end if;
+
+    if target.atomic then
+        -- The first attempt of a task that commits is the one that counts. Another one waits here
+        -- until that is decided.
+        insert into pgq.staged_task (write_id, task, task_attempt)
+        values (write_chunk.write_id, write_chunk.task, write_chunk.task_attempt)
+        on conflict do nothing;
+
+        if not found then
+            select k.task_attempt
+            into owner_attempt
+            from pgq.staged_task as k
+            where k.write_id = write_chunk.write_id
+                and k.task = write_chunk.task;
+
+            if owner_attempt is distinct from write_chunk.task_attempt then
+                return false;
+            end if;
+        end if;
+
+        insert into pgq.staged_chunk (
+            write_id,
+            task,
+            chunk,
+            partition,
+            priority,
+            delay,
+            is_json,
+            packed,
+            lengths,
+            keys,
+            headers,
+            labels
+        )
+        values (
+            write_chunk.write_id,
+            write_chunk.task,
+            write_chunk.chunk,
+            write_chunk.partition,
+            write_chunk.priority,
+            write_chunk.delay,
+            write_chunk.is_json,
+            write_chunk.packed,
+            write_chunk.lengths,
+            write_chunk.keys,
+            write_chunk.headers,
+            write_chunk.labels
+        );
+
+        if write_chunk.last then
+            update pgq.staged_task as k
+            set messages = (
+                select sum(cardinality(c.lengths))
+                from pgq.staged_chunk as c
+                where c.write_id = write_chunk.write_id
+                    and c.task = write_chunk.task
+            )
+            where k.write_id = write_chunk.write_id
+                and k.task = write_chunk.task;
+        end if;
+        return true;
+    end if;
+
+    -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.
+    perform
+    from pgq.bulk_write as w
+    where w.write_id = write_chunk.write_id
+        and w.committed_at is null
+    for share;
+
+    if not found then
+        perform pgq._fail_write_lost(
+            write_chunk.write_id, 'It was committed, begun anew or aborted meanwhile.'
+        );
+    end if;
+
+    content_digest := hash_record_extended(
+        row(
+            write_chunk.packed,
+            write_chunk.lengths,
+            write_chunk.keys,
+            write_chunk.headers,
+            write_chunk.labels,
+            write_chunk.partition
+        ),
+        0
+    );
+
+    insert into pgq.published_chunk (bulk_write_id, task, chunk, messages, digest)
+    values (
+        target.bulk_write_id,
+        write_chunk.task,
+        write_chunk.chunk,
+        cardinality(write_chunk.lengths),
+        content_digest
+    )
+    on conflict do nothing;
+
+    if not found then
+        if not exists (
+            select
+            from pgq.published_chunk as p
+            where p.bulk_write_id = target.bulk_write_id
+                and p.task = write_chunk.task
+                and p.chunk = write_chunk.chunk
+                and p.digest = content_digest
+        ) then
+            raise exception 'chunk % of task % was written before with other contents',
+                write_chunk.chunk, write_chunk.task
+                using errcode = '22023',
+                    detail = 'A repeated task must make the same chunks again; this one did not.',
+                    hint = 'Make the input deterministic, or use an atomic write.';
+        end if;
+        return false;
+    end if;
+
+    perform pgq._write_packed(
+        target.topic,
+        target.queue,
+        write_chunk.packed,
+        write_chunk.lengths,
+        write_chunk.keys,
+        write_chunk.headers,
+        write_chunk.labels,
+        write_chunk.partition,
+        write_chunk.priority,
+        write_chunk.delay,
+        write_chunk.is_json
+    );
+    return true;
+end
+$$;
+
+comment on function pgq.write_chunk(
+    uuid, integer, text, integer, bytea, integer[], text[], jsonb[], text[], integer, integer,
+    interval, boolean, boolean
+) is
+'Adds a chunk of messages to a bulk write; false when it has been written already.
+packed holds the contents one behind the other, lengths their lengths in bytes; they are JSON texts
+when is_json is set, else raw bytes. keys, headers and labels are as in publish_batch and
+enqueue_batch. task and chunk number the chunks from 0; task_attempt is different for each attempt
+to run the task. In an atomic write all chunks of an attempt must be in one transaction, the last
+one marked as last; when several attempts of a task commit, the first one counts. Else each chunk is
+published in the transaction of its call, once for each task and chunk: a repeated task has to make
+the same chunks. The view write_chunks does the same for those who can only insert.
+Errors: MQ008 the write was committed, begun anew, aborted or forgotten, MQ007 unknown partition,
+22004 a null, 22023 bad arguments, or the chunk was written before with other contents.';
+
+-- ==== sql/bulk/commit_write.sql
+
+create function pgq.commit_write(write_id uuid, expected_messages bigint default null)
+returns pgq.bulk_write_state
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target pgq.bulk_write;
+    topic_name text;
+    queue_name text;
+    partition_count integer;
+    total bigint;
+    chunk record;
+begin
+    -- Attempts that begin it anew, and chunks that are published, wait for this one or are waited
+    -- for.
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.write_id = commit_write.write_id
+    for update;
+
+    if target.bulk_write_id is null then
+        perform pgq._fail_write_lost(
+            commit_write.write_id,
+            'It was never begun, was begun anew by others, aborted or forgotten.'
+        );
+    end if;
+
+    if target.committed_at is not null then
+        return row(target.write_id, target.messages, target.committed_at, true)
+            ::pgq.bulk_write_state;
+    end if;
+
+    if target.atomic then
+        select coalesce(sum(k.messages), 0)
+        into total
+        from pgq.staged_task as k
+        where k.write_id = target.write_id;
+
+        perform pgq._fail_write_lost(
+            target.write_id,
+            format(
+                'Task %s staged %s of %s messages: its last chunk never came, its chunks were in '
+                'several transactions, or the server crashed meanwhile.',
+                k.task, coalesce(s.messages, 0), coalesce(k.messages::text, 'unknown')
+            )
+        )
+        from pgq.staged_task as k
+        cross join lateral (
+            select sum(cardinality(c.lengths)) as messages
+            from pgq.staged_chunk as c
+            where c.write_id = k.write_id
+                and c.task = k.task
+        ) as s
+        where k.write_id = target.write_id
+            and s.messages is distinct from k.messages
+        order by k.task
+        limit 1;
+    else
+        select coalesce(sum(p.messages), 0)
+        into total
+        from pgq.published_chunk as p
+        where p.bulk_write_id = target.bulk_write_id;
+    end if;
+
+    if total <> commit_write.expected_messages then
+        raise exception 'bulk write % has another number of messages than expected', target.write_id
+            using errcode = '22023',
+                detail = format(
+                    'Expected: %s; written: %s.', commit_write.expected_messages, total
+                ),
+                hint = case
+                    when target.atomic then 'Nothing was published.'
+                    else 'The chunks that came have been published.'
+                end;
+    end if;
+
+    if target.atomic then
+        select t.topic, t.partitions
+        into topic_name, partition_count
+        from pgq.topic as t
+        where t.topic_id = target.topic_id;
+
+        select q.queue
+        into queue_name
+        from pgq.queue as q
+        where q.queue_id = target.queue_id;
+
+        -- In ascending order, as everywhere; the chunks then come in any.
+        perform
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and (
+                p.partition in (
+                    select coalesce(c.partition, c.task % partition_count)
+                    from pgq.staged_chunk as c
+                    where c.write_id = target.write_id
+                )
+                or exists (
+                    select
+                    from pgq.staged_chunk as c
+                    where c.write_id = target.write_id
+                        and c.partition is null
+                        and c.keys is not null
+                )
+            )
+        order by p.partition
+        for no key update;
+
+        for chunk in
+            select c.*
+            from pgq.staged_chunk as c
+            where c.write_id = target.write_id
+            order by c.task, c.chunk
+        loop
+            perform pgq._write_packed(
+                topic_name,
+                queue_name,
+                chunk.packed,
+                chunk.lengths,
+                chunk.keys,
+                chunk.headers,
+                chunk.labels,
+                case
+                    when chunk.partition is null and chunk.keys is null
+                        then chunk.task % partition_count
+                    else chunk.partition
+                end,
+                chunk.priority,
+                chunk.delay,
+                chunk.is_json
+            );
+        end loop;
+
+        perform pgq._forget_staged(target.write_id);
+    else
+        delete from pgq.published_chunk as p
+        where p.bulk_write_id = target.bulk_write_id;
+    end if;
+
+    update pgq.bulk_write as w
+    set
+        committed_at = pgq._clock(),
+        messages = total
+    where w.bulk_write_id = target.bulk_write_id
+    returning w.committed_at
+    into target.committed_at;
+
+    -- What is older than the newest 1000 is forgotten; begin_write refuses it from then on.
+    delete from pgq.bulk_write as w
+    where w.producer = target.producer
+        and (w.topic_id = target.topic_id or w.queue_id = target.queue_id)
+        and w.committed_at is not null
+        and w.seq < (
+            select n.seq
+            from pgq.bulk_write as n
+            where n.producer = target.producer
+                and (n.topic_id = target.topic_id or n.queue_id = target.queue_id)
+                and n.committed_at is not null
+            order by n.seq desc
+            offset 999
+            limit 1
+        );
+
+    return row(target.write_id, total, target.committed_at, false)::pgq.bulk_write_state;
+end
+$$;
+
+comment on function pgq.commit_write(uuid, bigint) is
+'Ends a bulk write; what was staged for an atomic one is published, all at once.
+The partitions written to are locked for other publishers from here to the end of the transaction.
+Within a task messages keep their order, and tasks follow each other by number; messages without
+key and partition go to the partition task modulo the number of partitions. Repeating the call is
+harmless: the result says repeated. With expected_messages, another number is refused. From now on
+chunks of late writers are refused.
+Errors: MQ008 the write was begun anew, aborted or forgotten, or a part of what was staged is not
+there, 22023 another number of messages than expected, MQ007 unknown partition, and those of
+publish_batch and enqueue_batch.';
+
+-- ==== sql/bulk/abort_write.sql
+
+create function pgq.abort_write(write_id uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target pgq.bulk_write;
+begin
+    if abort_write.write_id is null then
+        perform pgq._fail_write_lost(null, null);
+    end if;
+
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.write_id = abort_write.write_id
+        and w.committed_at is null
+    for update;
+
+    if target.bulk_write_id is null then
+        return false;
+    end if;
+
+    perform pgq._forget_staged(target.write_id);
+
+    if target.atomic then
+        delete from pgq.bulk_write as w
+        where w.bulk_write_id = target.bulk_write_id;
+    else
+        -- What was published stays, and is left out when the write is begun anew.
+        update pgq.bulk_write as w
+        set write_id = gen_random_uuid()
+        where w.bulk_write_id = target.bulk_write_id;
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq.abort_write(uuid) is
+'Gives up a bulk write, removes what was staged for it, and refuses those who still write.
+Chunks that were published already stay; when the write is begun anew they are left out. False when
+there is no such write, or it has been committed.
+Errors: 22004 no write_id.';
+
+-- ==== sql/bulk/_write_chunk_row.sql
+
+create function pgq._write_chunk_row()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if pgq.write_chunk(
+        new.write_id::uuid,
+        new.task,
+        new.task_attempt,
+        new.chunk,
+        new.packed,
+        new.lengths,
+        new.keys,
+        new.headers::jsonb[],
+        new.labels,
+        new.partition,
+        new.priority,
+        new.delay::interval,
+        coalesce(new.is_json, false),
+        coalesce(new.last, false)
+    ) then
+        return new;
+    end if;
+    return null;
+end
+$$;
+
+comment on function pgq._write_chunk_row() is
+'Calls write_chunk for each row inserted into write_chunks.';
+
+-- ==== sql/bulk/_publish_row.sql
+
+create function pgq._publish_row()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform pgq.publish(
+        new.topic,
+        new.payload::jsonb,
+        new.key,
+        new.headers::jsonb,
+        new.partition,
+        new.body
+    );
+    return new;
+end
+$$;
+
+comment on function pgq._publish_row() is
+'Calls publish for each row inserted into publish_rows.';
+
+-- ==== sql/bulk/_enqueue_row.sql
+
+create function pgq._enqueue_row()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform pgq.enqueue(
+        queue => new.queue,
+        payload => new.payload::jsonb,
+        body => new.body,
+        delay => new.delay::interval,
+        priority => coalesce(new.priority, 0),
+        label => new.label,
+        headers => new.headers::jsonb,
+        key => new.key,
+        run_at => new.run_at
+    );
+    return new;
+end
+$$;
+
+comment on function pgq._enqueue_row() is
+'Calls enqueue for each row inserted into enqueue_rows.';
+
 -- ==== sql/operations/_clean_jobs.sql
 
 create function pgq._clean_jobs(moment timestamptz)
@@ -5689,6 +6800,59 @@ $$;
 
 comment on function pgq._clean_positions() is
 'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows.';
+
+-- ==== sql/operations/_clean_writes.sql
+
+create function pgq._clean_writes(moment timestamptz)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.bulk_write;
+    lost uuid;
+begin
+    -- Given up: nobody came to commit them.
+    for target in
+        select w.*
+        from pgq.bulk_write as w
+        where w.committed_at is null
+            and w.expires_at <= _clean_writes.moment
+        for update skip locked
+    loop
+        delete from pgq.bulk_write as w
+        where w.bulk_write_id = target.bulk_write_id;
+
+        return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_report;
+    end loop;
+
+    -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
+    delete from pgq.bulk_write as w
+    where w.producer is null
+        and w.committed_at <= _clean_writes.moment - interval '1 day';
+
+    -- What writers staged who did not know yet that their write had ended.
+    for lost in
+        select distinct k.write_id
+        from pgq.staged_task as k
+        where not exists (
+            select
+            from pgq.bulk_write as w
+            where w.write_id = k.write_id
+                and w.committed_at is null
+        )
+    loop
+        perform pgq._forget_staged(lost);
+
+        return next row('staged write removed', lost::text, 1)::pgq.cleanup_report;
+    end loop;
+end
+$$;
+
+comment on function pgq._clean_writes(timestamptz) is
+'The part of cleanup that forgets bulk writes nobody commits, and removes what was staged for them.';
 
 -- ==== sql/operations/_close_segments.sql
 
@@ -6067,7 +7231,7 @@ declare
     moment timestamptz := pgq._clock();
     part text;
 begin
-    if current_setting('transaction_isolation') <> 'read committed' then
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception 'cleanup needs READ COMMITTED'
             using errcode = '25001',
                 hint = 'Call it in a transaction of its own.';
@@ -6075,7 +7239,9 @@ begin
 
     -- A part that meets a lock is undone and reported as busy, the others are done. What holds
     -- strong locks comes last.
-    foreach part in array array['jobs', 'positions', 'closing', 'sealing', 'truncation'] loop
+    foreach part in array array[
+        'jobs', 'positions', 'writes', 'closing', 'sealing', 'truncation'
+    ] loop
         begin
             case part
                 when 'jobs' then
@@ -6084,6 +7250,9 @@ begin
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
+                when 'writes' then
+                    return query
+                    select r.* from pgq._clean_writes(moment) as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon) as r;
@@ -6105,10 +7274,10 @@ $$;
 comment on function pgq.cleanup() is
 'Does the housekeeping, and returns what was done, a row per thing.
 It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
-to the dead ones, opens new segments, and empties those that are older than their retention. Call
-it every minute or so, from cron or pg_cron or any client; delivery never depends on it, disk space
-does. It waits 0.2 s at most for a lock; the part that met it is then undone and reported as busy,
-and the next call goes on. Several at once do no harm.
+to the dead ones, forgets bulk writes past their timeout, opens new segments, and empties those that
+are older than their retention. Call it every minute or so, from cron or pg_cron or any client;
+delivery never depends on it, disk space does. It waits 0.2 s at most for a lock; the part that met
+it is then undone and reported as busy, and the next call goes on. Several at once do no harm.
 Errors: 25001 not under READ COMMITTED.';
 
 -- ==== sql/shared/leaves.sql
@@ -6121,6 +7290,136 @@ begin
     end loop;
 end
 $leaves$;
+
+-- ==== sql/log/views.sql
+
+create view pgq.messages
+with (security_barrier) as
+select
+    t.topic,
+    p.partition,
+    m.log_offset,
+    m.published_at,
+    m.key,
+    m.headers,
+    m.payload,
+    m.body,
+    m.partition_id
+from pgq.message as m
+inner join pgq.partition as p on p.partition_id = m.partition_id
+inner join pgq.topic as t on t.topic_id = p.topic_id;
+
+comment on view pgq.messages is
+'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
+Name the partition by partition_id = pgq.check_range(…), and the offsets: that is an index scan,
+and an error when retention has removed a part of it. Rows come in any order.';
+comment on column pgq.messages.topic is 'The topic.';
+comment on column pgq.messages.partition is 'The partition, from 0.';
+comment on column pgq.messages.log_offset is 'Its offset in the partition, from 1.';
+comment on column pgq.messages.published_at is 'When it was published.';
+comment on column pgq.messages.key is 'Its key; null: none.';
+comment on column pgq.messages.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.messages.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.messages.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.messages.partition_id is 'What check_range returns for its partition.';
+
+-- ==== sql/bulk/views.sql
+
+-- For clients that can only insert, JDBC writers among them. Columns have the types that a JDBC
+-- driver sends: text where the functions have uuid, jsonb or interval.
+
+create view pgq.write_chunks as
+select
+    null::text as write_id,
+    null::integer as task,
+    null::text as task_attempt,
+    null::integer as chunk,
+    null::bytea as packed,
+    null::integer[] as lengths,
+    null::text[] as keys,
+    null::text[] as headers,
+    null::text[] as labels,
+    null::integer as partition,
+    null::integer as priority,
+    null::text as delay,
+    null::boolean as is_json,
+    null::boolean as last
+where false;
+
+create trigger write_chunks
+instead of insert on pgq.write_chunks
+for each row execute function pgq._write_chunk_row();
+
+comment on view pgq.write_chunks is
+'Always empty; a row that is inserted is a call of write_chunk.';
+comment on column pgq.write_chunks.write_id is 'What begin_write returned.';
+comment on column pgq.write_chunks.task is 'The number of the task, from 0.';
+comment on column pgq.write_chunks.task_attempt is 'What tells the attempts of a task apart.';
+comment on column pgq.write_chunks.chunk is 'The number of the chunk within its task, from 0.';
+comment on column pgq.write_chunks.packed is 'The contents, one behind the other.';
+comment on column pgq.write_chunks.lengths is 'The length of each content, in bytes.';
+comment on column pgq.write_chunks.keys is 'The key of each message; null: no keys.';
+comment on column pgq.write_chunks.headers is
+'The headers of each message, JSON objects; null: no headers.';
+comment on column pgq.write_chunks.labels is 'The label of each job; null: no labels.';
+comment on column pgq.write_chunks.partition is 'The partition to publish to; null: see publish.';
+comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
+comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
+comment on column pgq.write_chunks.is_json is 'Whether the contents are JSON; null or false: bytes.';
+comment on column pgq.write_chunks.last is 'Whether this is the last chunk of its task.';
+
+create view pgq.publish_rows as
+select
+    null::text as topic,
+    null::text as key,
+    null::text as payload,
+    null::bytea as body,
+    null::text as headers,
+    null::integer as partition
+where false;
+
+create trigger publish_rows
+instead of insert on pgq.publish_rows
+for each row execute function pgq._publish_row();
+
+comment on view pgq.publish_rows is
+'Always empty; a row that is inserted is a call of publish.';
+comment on column pgq.publish_rows.topic is 'The topic.';
+comment on column pgq.publish_rows.key is 'The key of the message; null: none.';
+comment on column pgq.publish_rows.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.publish_rows.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.publish_rows.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.publish_rows.partition is 'The partition to publish to; null: see publish.';
+
+create view pgq.enqueue_rows as
+select
+    null::text as queue,
+    null::text as key,
+    null::text as payload,
+    null::bytea as body,
+    null::text as headers,
+    null::text as label,
+    null::integer as priority,
+    null::text as delay,
+    null::timestamptz as run_at
+where false;
+
+create trigger enqueue_rows
+instead of insert on pgq.enqueue_rows
+for each row execute function pgq._enqueue_row();
+
+comment on view pgq.enqueue_rows is
+'Always empty; a row that is inserted is a call of enqueue.';
+comment on column pgq.enqueue_rows.queue is 'The queue.';
+comment on column pgq.enqueue_rows.key is 'The key of the job; null: none.';
+comment on column pgq.enqueue_rows.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.enqueue_rows.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
+comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
+comment on column pgq.enqueue_rows.delay is
+'An interval to the first delivery; null: the queue''s.';
+comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 
 -- ==== sql/operations/views.sql
 

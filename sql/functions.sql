@@ -31,6 +31,8 @@
 \ir log/_tip.sql
 \ir log/_messages_across.sql
 \ir log/_offset_at.sql
+\ir log/list_offsets.sql
+\ir log/check_range.sql
 \ir log/_topic_info.sql
 
 -- The log: topics and groups
@@ -105,9 +107,23 @@
 \ir queue/extend_lease_batch.sql
 \ir queue/redrive.sql
 
+-- Bulk writes: many writers, one commit
+\ir bulk/_fail_write_lost.sql
+\ir bulk/_unpack.sql
+\ir bulk/_forget_staged.sql
+\ir bulk/_write_packed.sql
+\ir bulk/begin_write.sql
+\ir bulk/write_chunk.sql
+\ir bulk/commit_write.sql
+\ir bulk/abort_write.sql
+\ir bulk/_write_chunk_row.sql
+\ir bulk/_publish_row.sql
+\ir bulk/_enqueue_row.sql
+
 -- Operations
 \ir operations/_clean_jobs.sql
 \ir operations/_clean_positions.sql
+\ir operations/_clean_writes.sql
 \ir operations/_close_segments.sql
 \ir operations/_seal_segments.sql
 \ir operations/_move_payloads.sql

@@ -6,12 +6,16 @@
 \ir shared/types.sql
 \ir log/types.sql
 \ir queue/types.sql
+\ir bulk/types.sql
 \ir operations/types.sql
 \ir shared/tables.sql
 \ir log/tables.sql
 \ir queue/tables.sql
+\ir bulk/tables.sql
 \ir functions.sql
 \ir shared/leaves.sql
+\ir log/views.sql
+\ir bulk/views.sql
 \ir operations/views.sql
 \ir shared/dump_configuration.sql
 \ir shared/privileges.sql

@@ -26,11 +26,11 @@ declare
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
-        or current_setting('transaction_isolation') <> 'read committed'
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         perform pgq._check_content(publish.payload, publish.body, publish.headers);
 
-        if current_setting('transaction_isolation') <> 'read committed' then
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             select b.partition, b.first_offset
             into published
             from pgq.publish_batch(

@@ -40,7 +40,7 @@ begin
         return;
     end if;
 
-    if current_setting('transaction_isolation') <> 'read committed' then
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- The snapshot may be older than the newest message. The index then refuses the offset.
         begin
             return query

@@ -17,7 +17,7 @@ declare
     moment timestamptz := pgq._clock();
     part text;
 begin
-    if current_setting('transaction_isolation') <> 'read committed' then
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception 'cleanup needs READ COMMITTED'
             using errcode = '25001',
                 hint = 'Call it in a transaction of its own.';
@@ -25,7 +25,9 @@ begin
 
     -- A part that meets a lock is undone and reported as busy, the others are done. What holds
     -- strong locks comes last.
-    foreach part in array array['jobs', 'positions', 'closing', 'sealing', 'truncation'] loop
+    foreach part in array array[
+        'jobs', 'positions', 'writes', 'closing', 'sealing', 'truncation'
+    ] loop
         begin
             case part
                 when 'jobs' then
@@ -34,6 +36,9 @@ begin
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
+                when 'writes' then
+                    return query
+                    select r.* from pgq._clean_writes(moment) as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon) as r;
@@ -55,8 +60,8 @@ $$;
 comment on function pgq.cleanup() is
 'Does the housekeeping, and returns what was done, a row per thing.
 It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
-to the dead ones, opens new segments, and empties those that are older than their retention. Call
-it every minute or so, from cron or pg_cron or any client; delivery never depends on it, disk space
-does. It waits 0.2 s at most for a lock; the part that met it is then undone and reported as busy,
-and the next call goes on. Several at once do no harm.
+to the dead ones, forgets bulk writes past their timeout, opens new segments, and empties those that
+are older than their retention. Call it every minute or so, from cron or pg_cron or any client;
+delivery never depends on it, disk space does. It waits 0.2 s at most for a lock; the part that met
+it is then undone and reported as busy, and the next call goes on. Several at once do no harm.
 Errors: 25001 not under READ COMMITTED.';

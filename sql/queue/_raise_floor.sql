@@ -18,7 +18,9 @@ begin
     from pgq.queue_floor_lock as l
     where l.queue_id = _raise_floor.queue_id
     for no key update skip locked;
-    if not found or current_setting('transaction_isolation') <> 'read committed' then
+    if not found
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
         return;
     end if;
 

@@ -58,14 +58,14 @@ begin
     if target_id is null
         or enqueue.delay is not null
         or enqueue.run_at is not null
-        or current_setting('transaction_isolation') <> 'read committed'
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         if target_id is null then
             perform pgq._fail_unknown_queue(enqueue.queue);
         end if;
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-        if current_setting('transaction_isolation') <> 'read committed' then
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.queue as q
             where q.queue = enqueue.queue

@@ -63,7 +63,7 @@ begin
         perform pgq._fail_unknown_queue(enqueue_batch.queue);
     end if;
 
-    if current_setting('transaction_isolation') <> 'read committed' then
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
         perform
         from pgq.queue as q

@@ -25,9 +25,10 @@ _CREATE = re.compile(
 # What a feature may use. What joins them reads all: operations, the files that give privileges and
 # configure dumps, and the one that makes a leaf of each partitioned table.
 MAY_NOT_USE = {
-    "shared": ("log", "queue", "subscription", "operations"),
-    "queue": ("log", "subscription", "operations"),
-    "log": ("queue", "operations"),
+    "shared": ("log", "queue", "bulk", "subscription", "operations"),
+    "queue": ("log", "bulk", "subscription", "operations"),
+    "log": ("queue", "bulk", "operations"),
+    "bulk": ("operations",),
 }
 JOINS_ALL = (
     "guard.sql",

@@ -1,0 +1,15 @@
+create type pgq.bulk_write_state as (
+    write_id uuid,
+    messages bigint,
+    committed_at timestamptz,
+    repeated boolean
+);
+
+comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
+comment on column pgq.bulk_write_state.write_id is
+'What write_chunk, commit_write and abort_write ask for.';
+comment on column pgq.bulk_write_state.messages is
+'How many messages or jobs it wrote; null: not committed.';
+comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
+comment on column pgq.bulk_write_state.repeated is
+'Whether it had been committed before this call, which changed nothing.';

@@ -1,0 +1,76 @@
+create function pgq.check_range(
+    topic text,
+    partition integer,
+    first_offset bigint,
+    last_offset bigint
+)
+returns bigint
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    place pgq.partition;
+    first_available bigint;
+    last_available bigint;
+begin
+    if check_range.first_offset is null or check_range.last_offset is null then
+        raise exception 'argument "%" must not be null',
+            case when check_range.first_offset is null then 'first_offset' else 'last_offset' end
+            using errcode = '22004';
+    end if;
+
+    select p.*
+    into place
+    from pgq.topic as t
+    inner join pgq.partition as p on p.topic_id = t.topic_id
+    where t.topic = check_range.topic
+        and p.partition = check_range.partition;
+
+    if place.partition_id is null then
+        perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
+        from pgq.topic as t
+        where t.topic = check_range.topic;
+
+        perform pgq._fail_unknown_topic(check_range.topic);
+    end if;
+
+    if check_range.first_offset <= check_range.last_offset then
+        first_available := pgq._first_available(place.partition_id);
+        last_available := pgq._tip(
+            place.partition_id, place.segment, place.segment_first_offset
+        );
+
+        if check_range.first_offset < first_available or check_range.last_offset > last_available
+        then
+            perform pgq._fail_out_of_range(
+                check_range.topic,
+                check_range.partition,
+                case
+                    when check_range.first_offset < first_available then check_range.first_offset
+                    else greatest(check_range.first_offset, last_available + 1)
+                end,
+                first_available,
+                last_available
+            );
+        end if;
+    end if;
+
+    return place.partition_id;
+end
+$$;
+
+comment on function pgq.check_range(text, integer, bigint, bigint) is
+'Returns the partition_id that a partition has in the view messages, if all of a range is there.
+Read a range by it: select … from pgq.messages where partition_id = pgq.check_range(…) and
+log_offset between …; so a range that is not there any more, or not yet, is an error there too.
+Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
+not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
+partition, 22004 null.';

@@ -1,0 +1,49 @@
+create function pgq.list_offsets(topic text, published_at timestamptz default null)
+returns table (partition integer, first_offset bigint, last_offset bigint, log_offset bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select
+        s.partition,
+        s.first_offset,
+        s.last_offset,
+        case
+            when list_offsets.published_at is not null
+                then pgq._offset_at(
+                    s.partition_id, list_offsets.published_at, s.first_offset, s.last_offset
+                )
+        end
+    from (
+        select
+            p.partition,
+            p.partition_id,
+            pgq._first_available(p.partition_id) as first_offset,
+            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as last_offset
+        from pgq.topic as t
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        where t.topic = list_offsets.topic
+    ) as s
+    order by s.partition;
+
+    if not found then
+        perform pgq._fail_unknown_topic(list_offsets.topic);
+    end if;
+end
+$$;
+
+comment on function pgq.list_offsets(text, timestamptz) is
+'Returns the offsets that each partition of a topic has, from the first to the last that are kept.
+An empty partition has last_offset = first_offset - 1. With published_at, log_offset is the first
+that was published then or later, last_offset + 1 when there is none; else it is null. Whatever is
+published later gets higher offsets, so ranges planned from here stay as they are.
+Errors: MQ001 unknown topic, 22004 no topic.';
