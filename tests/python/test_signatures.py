@@ -46,6 +46,7 @@ COMPOSITES = {
     "leased_message": messages.LeasedMessage,
     "queue_info": messages.Queue,
     "claimed_job": messages.Job,
+    "bulk_write_state": messages.BulkWriteState,
     "cleanup_report": messages.CleanupAction,
 }
 

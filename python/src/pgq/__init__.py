@@ -18,10 +18,12 @@ from pgq.errors import (
     UnknownPartition,
     UnknownQueue,
     UnknownTopic,
+    WriteLost,
     translated,
 )
 from pgq.messages import (
     ArchivedJob,
+    BulkWriteState,
     CleanupAction,
     DeadLetter,
     Group,
@@ -31,6 +33,7 @@ from pgq.messages import (
     Message,
     MessagePosition,
     OffsetRange,
+    PartitionOffsets,
     Queue,
     QueueStats,
     Topic,
@@ -42,6 +45,7 @@ __all__ = [
     "AlreadyExists",
     "ArchivedJob",
     "AsyncClient",
+    "BulkWriteState",
     "CleanupAction",
     "Client",
     "DeadLetter",
@@ -55,6 +59,7 @@ __all__ = [
     "NotGiven",
     "OffsetOutOfRange",
     "OffsetRange",
+    "PartitionOffsets",
     "PgqError",
     "Queue",
     "QueueStats",
@@ -64,5 +69,6 @@ __all__ = [
     "UnknownPartition",
     "UnknownQueue",
     "UnknownTopic",
+    "WriteLost",
     "translated",
 ]

@@ -18,6 +18,7 @@ from pgq._calls import NOT_GIVEN, Option, call, pause, view
 from pgq.errors import RETRYABLE, translated
 from pgq.messages import (
     ArchivedJob,
+    BulkWriteState,
     CleanupAction,
     DeadLetter,
     Group,
@@ -27,6 +28,7 @@ from pgq.messages import (
     Message,
     MessagePosition,
     OffsetRange,
+    PartitionOffsets,
     Queue,
     QueueStats,
     Topic,
@@ -254,6 +256,33 @@ class AsyncClient:
         return await self._rows(
             Message,
             "fetch_range",
+            topic=topic,
+            partition=partition,
+            first_offset=first_offset,
+            last_offset=last_offset,
+        )
+
+    async def list_offsets(
+        self, topic: str, *, published_at: Option[datetime | None] = NOT_GIVEN
+    ) -> list[PartitionOffsets]:
+        """The offsets that each partition has, and the first published at a time or later.
+
+        What is published later gets higher offsets, so ranges planned from here stay as they are.
+        """
+        return await self._rows(
+            PartitionOffsets, "list_offsets", topic=topic, published_at=published_at
+        )
+
+    async def check_range(
+        self, topic: str, partition: int, first_offset: int, last_offset: int
+    ) -> int:
+        """The partition_id of a partition in the view pgq.messages, if all of the range is there.
+
+        Raises OffsetOutOfRange when the range is not there (any more) as a whole.
+        """
+        return await self._value(
+            int,
+            "check_range",
             topic=topic,
             partition=partition,
             first_offset=first_offset,
@@ -712,6 +741,102 @@ class AsyncClient:
         They are due at once and have all their attempts again.
         """
         return await self._value(int, "redrive", queue=queue, job_id=job_id)
+
+    # -- bulk writes ---------------------------------------------------------------------------
+
+    async def begin_write(
+        self,
+        *,
+        topic: Option[str | None] = NOT_GIVEN,
+        queue: Option[str | None] = NOT_GIVEN,
+        producer: Option[str | None] = NOT_GIVEN,
+        seq: Option[int | None] = NOT_GIVEN,
+        atomic: Option[bool] = NOT_GIVEN,
+        timeout: Option[timedelta] = NOT_GIVEN,
+    ) -> BulkWriteState:
+        """Begin a write of many writers to a topic or a queue; commit before they begin.
+
+        Each passes the `write_id` to `write_chunk`, and `commit_write` ends it. With `producer` and
+        `seq` a repeated write is known again: when it was committed before, `repeated` says so.
+        When it is still open it begins anew, and the writers of the earlier attempt are refused.
+        """
+        return await self._row(
+            BulkWriteState,
+            "begin_write",
+            topic=topic,
+            queue=queue,
+            producer=producer,
+            seq=seq,
+            atomic=atomic,
+            timeout=timeout,
+        )
+
+    async def write_chunk(
+        self,
+        write_id: UUID,
+        task: int,
+        task_attempt: str,
+        chunk: int,
+        packed: bytes,
+        lengths: Sequence[int],
+        *,
+        keys: Option[Sequence[str | None] | None] = NOT_GIVEN,
+        headers: Option[Sequence[Mapping[str, Any] | None] | None] = NOT_GIVEN,
+        labels: Option[Sequence[str | None] | None] = NOT_GIVEN,
+        partition: Option[int | None] = NOT_GIVEN,
+        priority: Option[int | None] = NOT_GIVEN,
+        delay: Option[timedelta | None] = NOT_GIVEN,
+        is_json: Option[bool] = NOT_GIVEN,
+        last: Option[bool] = NOT_GIVEN,
+    ) -> bool:
+        """Add a chunk of messages to a bulk write. False: it has been written already.
+
+        `packed` holds the contents one behind the other, `lengths` how many bytes each one has. In
+        an atomic write all chunks of an attempt to run a task are written in one transaction, the
+        last one with `last`; otherwise each chunk is published in the transaction of its call.
+
+        Raises WriteLost when the write is not open any more.
+        """
+        return await self._value(
+            bool,
+            "write_chunk",
+            write_id=write_id,
+            task=task,
+            task_attempt=task_attempt,
+            chunk=chunk,
+            packed=packed,
+            lengths=lengths,
+            keys=keys,
+            headers=headers,
+            labels=labels,
+            partition=partition,
+            priority=priority,
+            delay=delay,
+            is_json=is_json,
+            last=last,
+        )
+
+    async def commit_write(
+        self, write_id: UUID, *, expected_messages: Option[int | None] = NOT_GIVEN
+    ) -> BulkWriteState:
+        """End a bulk write; what was staged for an atomic one is published, all at once.
+
+        Repeating the call is harmless. The transaction must be READ COMMITTED, or
+        ActiveSqlTransaction is raised.
+
+        Raises WriteLost when the write was begun anew, aborted or forgotten, or when a part of what
+        was staged is not there any more.
+        """
+        return await self._row(
+            BulkWriteState,
+            "commit_write",
+            write_id=write_id,
+            expected_messages=expected_messages,
+        )
+
+    async def abort_write(self, write_id: UUID) -> bool:
+        """Give up a bulk write, and refuse those who still write. False: it is not open."""
+        return await self._value(bool, "abort_write", write_id=write_id)
 
     # -- operations ----------------------------------------------------------------------------
 

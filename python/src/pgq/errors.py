@@ -34,6 +34,7 @@ __all__ = [
     "UnknownPartition",
     "UnknownQueue",
     "UnknownTopic",
+    "WriteLost",
     "translated",
 ]
 
@@ -100,6 +101,15 @@ class UnknownPartition(PgqError, psycopg.ProgrammingError):
     sqlstate = "MQ007"
 
 
+class WriteLost(PgqError, psycopg.OperationalError):
+    """The bulk write was committed, begun anew, aborted or forgotten, or lost what was staged.
+
+    Begin it anew; with the same producer and seq nothing is written twice.
+    """
+
+    sqlstate = "MQ008"
+
+
 BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "22004": NullValueNotAllowed,
     "22023": InvalidParameterValue,
@@ -114,6 +124,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "MQ005": AlreadyExists,
     "MQ006": LeaseLost,
     "MQ007": UnknownPartition,
+    "MQ008": WriteLost,
 }
 """Every code that pgq's functions raise on purpose, and the class it arrives as."""
 

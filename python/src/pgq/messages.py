@@ -14,6 +14,7 @@ from uuid import UUID
 
 __all__ = [
     "ArchivedJob",
+    "BulkWriteState",
     "CleanupAction",
     "DeadLetter",
     "Group",
@@ -23,6 +24,7 @@ __all__ = [
     "Message",
     "MessagePosition",
     "OffsetRange",
+    "PartitionOffsets",
     "Queue",
     "QueueStats",
     "Topic",
@@ -75,6 +77,18 @@ class OffsetRange:
 
     def __len__(self) -> int:
         return self.last_offset - self.first_offset + 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """The offsets that one partition of a topic has."""
+
+    partition: int
+    first_offset: int
+    last_offset: int
+    """first_offset - 1 when the partition is empty."""
+    log_offset: int | None
+    """The first one published at the time that was asked for, or later; None: no time given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +163,19 @@ class Job:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkWriteState:
+    """Where a bulk write stands."""
+
+    write_id: UUID
+    """What `write_chunk`, `commit_write` and `abort_write` ask for."""
+    messages: int | None
+    """How many messages or jobs it wrote; None: not committed."""
+    committed_at: datetime | None
+    repeated: bool
+    """Whether it had been committed before this call, which then changed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
