@@ -1,0 +1,225 @@
+"""Where the database is, and calls of its functions from the Spark driver."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from pgq.errors import BY_SQLSTATE
+
+__all__ = ["Arguments", "DriverConnection", "Location", "call", "quoted"]
+
+DRIVER = "org.postgresql.Driver"
+
+Arguments = Mapping[str, tuple[str, object]]
+"""Arguments of a function by name: the SQL type and the value of each."""
+
+_JDBC_URL = re.compile(r"jdbc:postgresql:(?://(?P<hosts>[^/?]*)/)?(?P<database>[^/?]*)(?:\?(?P<query>.*))?")
+
+# what libpq calls the properties of the JDBC driver that it has as well
+_LIBPQ = {
+    "user": "user",
+    "password": "password",
+    "sslmode": "sslmode",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslpassword": "sslpassword",
+    "sslrootcert": "sslrootcert",
+    "ApplicationName": "application_name",
+    "connectTimeout": "connect_timeout",
+    "options": "options",
+    "gssEncMode": "gssencmode",
+    "channelBinding": "channel_binding",
+}
+_SECRET = ("user", "password", "sslpassword")
+
+
+class Location:
+    """A database for the JDBC driver, and for psycopg: its URL, and properties with credentials.
+
+    ``url`` is that of the JDBC driver, ``jdbc:postgresql://host:port/database``. Credentials in it
+    are moved into the properties, which Spark does not log.
+    """
+
+    def __init__(self, url: str, properties: Mapping[str, str] | None = None) -> None:
+        found = _JDBC_URL.fullmatch(url)
+        if found is None:
+            # The URL itself may hold a password, so it is not shown.
+            raise ValueError(
+                "not a JDBC URL of PostgreSQL: it has the form jdbc:postgresql://host:port/database"
+            )
+        self._hosts = [
+            (host or "localhost", port or "5432")
+            for host, _, port in (
+                re.sub(r"^\[(.*)\]", lambda m: m[1].replace(":", "%3A"), host).partition(":")
+                for host in (found["hosts"] or "").split(",")
+            )
+        ]
+        self._database = unquote(found["database"])
+        parameters = dict(parse_qsl(found["query"] or "", keep_blank_values=True))
+        hidden = {name: parameters.pop(name) for name in _SECRET if name in parameters}
+        given = {name: str(value) for name, value in (properties or {}).items()}
+        self._parameters = parameters
+        base = url.partition("?")[0]
+        self.url = f"{base}?{urlencode(parameters)}" if parameters else base
+        # With -1 results come in binary form from the first execution on, which reads faster.
+        self.properties: dict[str, str] = {
+            "ApplicationName": "pgq spark",
+            "prepareThreshold": "-1",
+            **hidden,
+            **given,
+        }
+
+    def __repr__(self) -> str:
+        return f"Location({self.url.partition('?')[0]!r})"
+
+    def options(self) -> dict[str, str]:
+        """What Spark's JDBC source needs to connect."""
+        return {"url": self.url, "driver": DRIVER, **self.properties}
+
+    def conninfo(self) -> str:
+        """The same place for psycopg; properties that only the JDBC driver has are left out."""
+        known = {
+            _LIBPQ[name]: value
+            for name, value in {**self.properties, **self._parameters}.items()
+            if name in _LIBPQ
+        }
+        database = {"dbname": self._database} if self._database else {}
+        return make_conninfo(
+            "",
+            host=",".join(host.replace("%3A", ":") for host, _ in self._hosts),
+            port=",".join(port for _, port in self._hosts),
+            **database,
+            **known,
+        )
+
+
+def quoted(value: object) -> str:
+    """A literal of SQL."""
+    if value is None:
+        return "null"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if "\0" in text:
+        raise ValueError("a text for PostgreSQL cannot contain NUL")
+    # an E string means the same whatever standard_conforming_strings says
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def call(
+    spark: SparkSession, location: Location, function: str, arguments: Arguments
+) -> list[Any]:
+    """Call a function of pgq once, in a transaction of its own, and return its rows.
+
+    On Spark Connect there is no JVM at hand; there the call is a query that Spark's JDBC source
+    runs. It is run once, by the one action on it; a task that fails and is tried again would call
+    the function again, so this is for functions that may be repeated.
+    """
+    if _jvm(spark) is not None:
+        with DriverConnection(spark, location) as connection:
+            return connection.call(function, arguments)
+    values = ", ".join(
+        f"{name} => {quoted(value)}::{kind}" for name, (kind, value) in arguments.items()
+    )
+    rows = (
+        spark.read.format("jdbc")
+        .options(**location.options())
+        .option("query", f"select to_json(r)::text as answer from pgq.{function}({values}) as r")
+        .load()
+        .collect()
+    )
+    return [json.loads(row["answer"]) for row in rows]
+
+
+class DriverConnection:
+    """A JDBC connection of the Spark driver, as a context manager; autocommit is on at first."""
+
+    def __init__(self, spark: SparkSession, location: Location) -> None:
+        self._jvm = _jvm(spark)
+        if self._jvm is None:
+            raise NotImplementedError(
+                "this needs a transaction of the Spark driver, which Spark Connect cannot hold: "
+                "use a classic session"
+            )
+        self._location = location
+        self._connection: Any = None
+
+    def __enter__(self) -> DriverConnection:
+        properties = self._jvm.java.util.Properties()
+        for name, value in self._location.properties.items():
+            properties.setProperty(name, value)
+        with _errors():
+            # The driver itself: DriverManager does not see classes that came by spark.jars.
+            self._connection = self._jvm.org.postgresql.Driver().connect(
+                self._location.url, properties
+            )
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        # Closing rolls back what was not committed.
+        self._connection.close()
+
+    def begin(self) -> None:
+        """From now on nothing is committed but by :meth:`commit`."""
+        with _errors():
+            self._connection.setAutoCommit(False)
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        with _errors():
+            self._connection.commit()
+
+    def call(self, function: str, arguments: Arguments) -> list[Any]:
+        """Call a function of pgq by a prepared statement and return its rows."""
+        names = ", ".join(f"{name} => ?::{kind}" for name, (kind, _) in arguments.items())
+        with _errors():
+            statement = self._connection.prepareStatement(
+                f"select to_json(r)::text from pgq.{function}({names}) as r"
+            )
+            try:
+                for place, (_, value) in enumerate(arguments.values(), 1):
+                    if value is None:
+                        statement.setNull(place, 12)  # java.sql.Types.VARCHAR
+                    else:
+                        text = str(value).lower() if isinstance(value, bool) else str(value)
+                        statement.setString(place, text)
+                answers = statement.executeQuery()
+                rows = []
+                while answers.next():
+                    rows.append(json.loads(answers.getString(1)))
+                return rows
+            finally:
+                statement.close()
+
+
+def _jvm(spark: SparkSession) -> Any:
+    try:
+        return spark._jvm
+    except AttributeError:
+        return None
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Raise errors of the JDBC driver as those of psycopg and pgq, by their SQLSTATE."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        state = getattr(error.java_exception, "getSQLState", lambda: None)()
+        if not isinstance(state, str):
+            raise
+        kind = BY_SQLSTATE.get(state)
+        if kind is None:
+            try:
+                kind = psycopg.errors.lookup(state)
+            except KeyError:
+                kind = psycopg.OperationalError if state[:2] == "08" else psycopg.DatabaseError
+        raise kind(error.java_exception.getMessage()) from None

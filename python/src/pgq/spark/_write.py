@@ -1,0 +1,222 @@
+"""DataFrames become messages or jobs: staged and committed as one, or published chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import psycopg
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pgq.spark._connection import Arguments, DriverConnection, Location, call
+from pgq.spark._pack import packer, schema
+
+__all__ = ["Mode", "Target", "WriteOptions", "WriteResult", "write"]
+
+Mode = Literal["atomic", "fast"]
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """What a write did."""
+
+    write_id: str
+    """The id of the write in the database."""
+    messages: int
+    """How many messages or jobs it wrote."""
+    committed_at: datetime
+    """When it was committed, by the clock of the server."""
+    repeated: bool
+    """Whether it had been committed before, so that this time nothing was written."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A topic or a queue, and who writes to it."""
+
+    topic: str | None = None
+    queue: str | None = None
+    producer: str | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How a DataFrame is written."""
+
+    mode: Mode = "atomic"
+    chunk_rows: int = 5000
+    chunk_bytes: int = 4 << 20
+    expected_messages: int | None = None
+    priority: int | None = None
+    delay: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("atomic", "fast"):
+            raise ValueError(f"mode must be 'atomic' or 'fast', not {self.mode!r}")
+        for name in ("chunk_rows", "chunk_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+
+
+def write(
+    frame: DataFrame,
+    location: Location,
+    target: Target,
+    options: WriteOptions,
+    transaction: DriverConnection | None = None,
+) -> WriteResult:
+    """Write the rows of a DataFrame; in a transaction of the driver where one is given."""
+    rows, is_json = _normalised(frame, queue=target.queue is not None)
+    spark = frame.sparkSession
+    begun = call(spark, location, "begin_write", _begin(target, options))[0]
+    if begun["repeated"]:
+        return _result(begun)
+    identity: Arguments = {"write_id": ("uuid", begun["write_id"])}
+    commit: Arguments = {**identity, "expected_messages": ("bigint", options.expected_messages)}
+    try:
+        _send(rows, location, begun["write_id"], is_json=is_json, options=options)
+        if transaction is not None:
+            return _result(transaction.call("commit_write", commit)[0])
+        try:
+            done = call(spark, location, "commit_write", commit)[0]
+        except psycopg.OperationalError:
+            # The answer may have been lost on its way: asked again, the database knows.
+            done = call(spark, location, "commit_write", commit)[0]
+            done["repeated"] = False
+        return _result(done)
+    except BaseException:
+        # Tasks that are still at it are refused from here on, and what they staged is removed.
+        # Whatever is not removed now, cleanup removes.
+        with suppress(Exception):
+            call(spark, location, "abort_write", identity)
+        raise
+
+
+def _begin(target: Target, options: WriteOptions) -> Arguments:
+    return {
+        "topic": ("text", target.topic),
+        "queue": ("text", target.queue),
+        "producer": ("text", target.producer),
+        "seq": ("bigint", target.seq),
+        "atomic": ("boolean", options.mode == "atomic"),
+    }
+
+
+def _result(state: dict[str, Any]) -> WriteResult:
+    written = state["committed_at"]
+    pattern = "%Y-%m-%dT%H:%M:%S.%f%z" if "." in written else "%Y-%m-%dT%H:%M:%S%z"
+    return WriteResult(
+        write_id=state["write_id"],
+        messages=state["messages"],
+        committed_at=datetime.strptime(written, pattern),
+        repeated=state["repeated"],
+    )
+
+
+def _send(
+    rows: DataFrame, location: Location, write_id: str, *, is_json: bool, options: WriteOptions
+) -> None:
+    """Pack the rows on the workers and insert the chunks from there."""
+    pack = packer(
+        write_id,
+        is_json=is_json,
+        chunk_rows=options.chunk_rows,
+        chunk_bytes=options.chunk_bytes,
+        priority=options.priority,
+        delay=options.delay,
+    )
+    (
+        rows.mapInArrow(pack, schema(rows.columns))  # type: ignore[arg-type]
+        .write.format("jdbc")
+        .options(**location.options())
+        .option("dbtable", "pgq.write_chunks")
+        # A chunk is a batch. An atomic write needs a transaction per task; else each chunk is one.
+        .option("batchsize", 1)
+        .option("isolationLevel", "READ_COMMITTED" if options.mode == "atomic" else "NONE")
+        .mode("append")
+        .save()
+    )
+
+
+def _normalised(frame: DataFrame, *, queue: bool) -> tuple[DataFrame, bool]:
+    """The content first, as bytes, then the other columns; and whether the content is JSON."""
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    allowed = {"value", "payload", "key", "headers", "label" if queue else "partition"}
+    _refuse_unknown(kinds, allowed)
+    if ("value" in kinds) == ("payload" in kinds):
+        raise ValueError(
+            "a message is either in the column value (bytes or text) or in payload (JSON): "
+            f"the DataFrame has {'both' if 'value' in kinds else 'neither'}"
+        )
+    is_json = "payload" in kinds
+    name = "payload" if is_json else "value"
+    content = _json(name, kinds[name]) if is_json else _bytes(name, kinds[name])
+    columns = [content.cast("binary").alias("content")]
+    if "key" in kinds:
+        columns.append(_text("key", kinds["key"]).alias("key"))
+    if "headers" in kinds:
+        columns.append(_headers(kinds["headers"]).alias("headers"))
+    if "label" in kinds:
+        columns.append(_text("label", kinds["label"]).alias("label"))
+    if "partition" in kinds:
+        if not isinstance(kinds["partition"], T.IntegralType):
+            raise _wrong("partition", kinds["partition"], "an integer")
+        columns.append(F.col("partition").cast("int").alias("partition"))
+    return frame.select(*columns), is_json
+
+
+def _refuse_unknown(names: Iterable[str], allowed: set[str]) -> None:
+    unknown = sorted(set(names) - allowed)
+    if unknown:
+        raise ValueError(
+            f"columns that cannot be written: {', '.join(unknown)}; "
+            f"there may be {', '.join(sorted(allowed))}: select what you want to send"
+        )
+
+
+def _wrong(column: str, kind: T.DataType, wanted: str) -> TypeError:
+    return TypeError(f"column {column} is {kind.simpleString()}; it must be {wanted}")
+
+
+def _is_text(kind: T.DataType) -> bool:
+    return isinstance(kind, (T.StringType, T.CharType, T.VarcharType))
+
+
+def _bytes(name: str, kind: T.DataType) -> Column:
+    if not (_is_text(kind) or isinstance(kind, T.BinaryType)):
+        raise _wrong(name, kind, "binary or string; JSON goes into the column payload")
+    return F.col(name)
+
+
+def _json(name: str, kind: T.DataType) -> Column:
+    if _is_text(kind):
+        return F.col(name)
+    if isinstance(kind, (T.StructType, T.MapType, T.ArrayType)):
+        return F.to_json(F.col(name), {"ignoreNullFields": "false"})
+    raise _wrong(name, kind, "a struct, a map, an array, or a string with JSON")
+
+
+def _text(name: str, kind: T.DataType) -> Column:
+    if not (_is_text(kind) or isinstance(kind, T.BinaryType)):
+        raise _wrong(name, kind, "string, or binary with UTF-8 text")
+    return F.col(name).cast("string")
+
+
+def _headers(kind: T.DataType) -> Column:
+    column = F.col("headers")
+    if _is_text(kind):
+        return column
+    if isinstance(kind, T.MapType):
+        return F.to_json(column.cast("map<string,string>"))
+    if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):
+        if kind.elementType.fieldNames() == ["key", "value"]:
+            return F.to_json(
+                F.map_from_entries(column.cast("array<struct<key:string,value:string>>"))
+            )
+    raise _wrong("headers", kind, "a map of texts, an array of (key, value), or a string with JSON")
