@@ -41,6 +41,9 @@ help: ## list the goals
 demo: demo-environment ## real data through topic, groups and queue; ARGS="--rows 20000" shortens it
 	@$(RUN)/python -m pgq demo $(ARGS)
 
+demo-spark: demo-spark-environment ## the same data through Spark, in batch and as a stream
+	@$(RUN)/python -m pgq demo-spark $(ARGS)
+
 test: test-environment ## the whole suite on the embedded PostgreSQL; ARGS="-k publish" selects
 	@$(RUN)/pytest tests $(ARGS)
 
@@ -80,15 +83,18 @@ postgrest: .cache/postgrest/postgrest ## fetch the PostgREST binary that the HTT
 demo-environment:
 	@python/tools/environment.sh demo
 
+demo-spark-environment:
+	@python/tools/environment.sh demo spark
+
 test-environment:
-	@python/tools/environment.sh demo test
+	@python/tools/environment.sh demo spark test
 	@[ -n "$$PGQ_POSTGREST" ] || ! command -v npm >/dev/null || python/tools/postgrest.sh || \
 		echo "without PostgREST the HTTP tests will be skipped" >&2
 
 lint-environment:
-	@python/tools/environment.sh demo test lint
+	@python/tools/environment.sh demo spark test lint
 
-.PHONY: help demo test test-matrix lint build install installcheck reference bench release clean \
-	postgrest demo-environment test-environment lint-environment
+.PHONY: help demo demo-spark test test-matrix lint build install installcheck reference bench \
+	release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
 
 endif

