@@ -644,10 +644,12 @@ comment on column pgq.queue_floor.candidate_xid is
 
 -- ==== sql/bulk/tables.sql
 
+-- No foreign keys: drop_topic would wait for rows here while it holds partitions, and the writers
+-- wait for these the other way round. cleanup removes what was dropped.
 create table pgq.bulk_write (
     bulk_write_id bigint generated always as identity primary key,
-    topic_id bigint references pgq.topic (topic_id) on delete cascade,
-    queue_id bigint references pgq.queue (queue_id) on delete cascade,
+    topic_id bigint,
+    queue_id bigint,
     producer text,
     seq bigint,
     atomic boolean not null,
@@ -660,10 +662,8 @@ create table pgq.bulk_write (
     check (num_nonnulls(producer, seq) <> 1)
 );
 
-create unique index bulk_write_topic on pgq.bulk_write (topic_id, producer, seq)
-where topic_id is not null;
-create unique index bulk_write_queue on pgq.bulk_write (queue_id, producer, seq)
-where queue_id is not null;
+create unique index bulk_write_seq on pgq.bulk_write
+(producer, coalesce(topic_id, 0), coalesce(queue_id, 0), seq);
 
 comment on table pgq.bulk_write is
 'What many writers write as one: open until it is committed, then kept to know it again.';
@@ -682,7 +682,17 @@ comment on column pgq.bulk_write.expires_at is
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
-create table pgq.staged_task (
+-- What is staged is written a second time when it is published, so the first time goes without
+-- write-ahead log. A crash or a failover empties these tables, the mark of the write is gone then,
+-- and it has to be begun anew: what some tasks staged is never taken for what all did.
+create unlogged table pgq.staged_write (
+    write_id uuid primary key
+);
+
+comment on table pgq.staged_write is
+'Marks the atomic writes that are open; without its mark nothing staged for a write counts.';
+
+create unlogged table pgq.staged_task (
     write_id uuid not null,
     task integer not null,
     task_attempt text not null,
@@ -696,8 +706,6 @@ comment on column pgq.staged_task.task_attempt is
 comment on column pgq.staged_task.messages is
 'How many messages the task staged; null: its last chunk has not come.';
 
--- Written twice, so the first time without write-ahead log: a crash of the server empties this
--- table, commit_write finds less than staged_task says, and the write is begun anew.
 create unlogged table pgq.staged_chunk (
     write_id uuid not null,
     task integer not null,
@@ -705,9 +713,9 @@ create unlogged table pgq.staged_chunk (
     partition integer,
     priority integer,
     delay interval,
-    is_json boolean not null,
-    packed bytea not null,
-    lengths integer[] not null,
+    messages integer not null,
+    payloads jsonb[],
+    bodies bytea[],
     keys text[],
     headers jsonb[],
     labels text[],
@@ -715,8 +723,12 @@ create unlogged table pgq.staged_chunk (
 );
 
 -- Chunks are written and read whole, and once: compressing them costs more than it saves.
-alter table pgq.staged_chunk alter column packed set storage external;
-alter table pgq.staged_chunk alter column lengths set storage external;
+alter table pgq.staged_chunk
+alter column payloads set storage external,
+alter column bodies set storage external,
+alter column keys set storage external,
+alter column headers set storage external,
+alter column labels set storage external;
 
 comment on table pgq.staged_chunk is
 'Messages of atomic writes until these are committed; not replicated, and empty after a crash.';
@@ -724,9 +736,9 @@ comment on column pgq.staged_chunk.chunk is 'The number of the chunk within its 
 comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
 comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
-comment on column pgq.staged_chunk.is_json is 'Whether the contents are JSON, or raw bytes.';
-comment on column pgq.staged_chunk.packed is 'The contents of its messages, one behind the other.';
-comment on column pgq.staged_chunk.lengths is 'The length of each content, in bytes.';
+comment on column pgq.staged_chunk.messages is 'How many messages it has.';
+comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see bodies.';
+comment on column pgq.staged_chunk.bodies is 'The contents as raw bytes; null: see payloads.';
 comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
@@ -1653,13 +1665,32 @@ begin
             place.partition_id, place.segment, place.segment_first_offset
         );
 
-        if check_range.first_offset < first_available or check_range.last_offset > last_available
+        -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
+        -- since, but not its messages; so the first one is looked at.
+        if check_range.first_offset < first_available
+            or check_range.last_offset > last_available
+            or not exists (
+                select
+                from pgq.message as m
+                where m.segment = (
+                        select r.segment
+                        from pgq.segment_range as r
+                        where r.partition_id = place.partition_id
+                            and r.first_offset <= check_range.first_offset
+                        order by r.first_offset desc
+                        limit 1
+                    )
+                    and m.partition_id = place.partition_id
+                    and m.log_offset = check_range.first_offset
+            )
         then
             perform pgq._fail_out_of_range(
                 check_range.topic,
                 check_range.partition,
                 case
-                    when check_range.first_offset < first_available then check_range.first_offset
+                    when check_range.first_offset < first_available
+                        or check_range.last_offset <= last_available
+                        then check_range.first_offset
                     else greatest(check_range.first_offset, last_available + 1)
                 end,
                 first_available,
@@ -1674,8 +1705,8 @@ $$;
 
 comment on function pgq.check_range(text, integer, bigint, bigint) is
 'Returns the partition_id that a partition has in the view messages, if all of a range is there.
-Read a range by it: select … from pgq.messages where partition_id = pgq.check_range(…) and
-log_offset between …; so a range that is not there any more, or not yet, is an error there too.
+Read a range by it: select ... from pgq.messages where partition_id = pgq.check_range(...) and
+log_offset between ...; so a range that is not there any more, or not yet, is an error there too.
 Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
 not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
 partition, 22004 null.';
@@ -5815,6 +5846,9 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    delete from pgq.staged_write as w
+    where w.write_id = _forget_staged.write_id;
+
     delete from pgq.staged_chunk as c
     where c.write_id = _forget_staged.write_id;
 
@@ -5826,20 +5860,19 @@ $$;
 comment on function pgq._forget_staged(uuid) is
 'Removes what was staged for a bulk write.';
 
--- ==== sql/bulk/_write_packed.sql
+-- ==== sql/bulk/_write_messages.sql
 
-create function pgq._write_packed(
+create function pgq._write_messages(
     topic text,
     queue text,
-    packed bytea,
-    lengths integer[],
+    payloads jsonb[],
+    bodies bytea[],
     keys text[],
     headers jsonb[],
     labels text[],
     partition integer,
     priority integer,
-    delay interval,
-    is_json boolean
+    delay interval
 )
 returns void
 language plpgsql
@@ -5847,45 +5880,33 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
-declare
-    bodies bytea[] := pgq._unpack(_write_packed.packed, _write_packed.lengths);
-    payloads jsonb[];
 begin
-    if _write_packed.is_json then
-        payloads := array(
-            select convert_from(b.body, 'UTF8')::jsonb
-            from unnest(bodies) with ordinality as b (body, place)
-            order by b.place
-        );
-        bodies := null;
-    end if;
-
-    if _write_packed.topic is not null then
+    if _write_messages.topic is not null then
         perform pgq.publish_batch(
-            _write_packed.topic,
-            payloads,
-            bodies,
-            _write_packed.keys,
-            _write_packed.headers,
-            _write_packed.partition
+            _write_messages.topic,
+            _write_messages.payloads,
+            _write_messages.bodies,
+            _write_messages.keys,
+            _write_messages.headers,
+            _write_messages.partition
         );
     else
         perform pgq.enqueue_batch(
-            _write_packed.queue,
-            payloads,
-            bodies,
-            _write_packed.delay,
-            coalesce(_write_packed.priority, 0),
-            _write_packed.labels,
-            _write_packed.headers,
-            _write_packed.keys
+            _write_messages.queue,
+            _write_messages.payloads,
+            _write_messages.bodies,
+            _write_messages.delay,
+            coalesce(_write_messages.priority, 0),
+            _write_messages.labels,
+            _write_messages.headers,
+            _write_messages.keys
         );
     end if;
 end
 $$;
 
-comment on function pgq._write_packed(
-    text, text, bytea, integer[], text[], jsonb[], text[], integer, integer, interval, boolean
+comment on function pgq._write_messages(
+    text, text, jsonb[], bytea[], text[], jsonb[], text[], integer, integer, interval
 ) is
 'Publishes or enqueues the messages of a chunk.';
 
@@ -5905,6 +5926,10 @@ volatile
 parallel unsafe
 security definer
 set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -5956,8 +5981,9 @@ begin
         into known
         from pgq.bulk_write as w
         where w.producer = begin_write.producer
+            and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
+            and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
             and w.seq = begin_write.seq
-            and (w.topic_id = target_topic_id or w.queue_id = target_queue_id)
         for update;
 
         exit when known.bulk_write_id is not null;
@@ -5967,7 +5993,8 @@ begin
             select
             from pgq.bulk_write as w
             where w.producer = begin_write.producer
-                and (w.topic_id = target_topic_id or w.queue_id = target_queue_id)
+                and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
+                and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
                 and w.committed_at is not null
                 and w.seq > begin_write.seq
             order by w.seq desc
@@ -5999,6 +6026,10 @@ begin
         into known;
 
         if known.bulk_write_id is not null then
+            insert into pgq.staged_write (write_id)
+            select known.write_id
+            where known.atomic;
+
             return row(known.write_id, null, null, false)::pgq.bulk_write_state;
         end if;
     end loop;
@@ -6011,7 +6042,7 @@ begin
         raise exception 'write % of producer "%" was begun in the other mode',
             begin_write.seq, begin_write.producer
             using errcode = '22023',
-                detail = format('It is %s.', case when known.atomic then 'atomic' else 'not atomic' end),
+                detail = case when known.atomic then 'It is atomic.' else 'It is not atomic.' end,
                 hint = 'Go on in the mode in which it was begun.';
     end if;
 
@@ -6026,6 +6057,10 @@ begin
     returning w.write_id
     into known.write_id;
 
+    insert into pgq.staged_write (write_id)
+    select known.write_id
+    where known.atomic;
+
     return row(known.write_id, null, null, false)::pgq.bulk_write_state;
 end
 $$;
@@ -6038,9 +6073,11 @@ is published as it comes. With producer and seq it is known again: when it was c
 the result says so (repeated) and there is nothing to do; when it is still open it begins anew, the
 writers of the earlier attempt are refused from then on, and chunks that were published already are
 left out. The newest 1000 writes of a producer are remembered for each topic and queue. A write
-that is not committed within the timeout is forgotten by cleanup.
+that is not committed within the timeout is forgotten by cleanup; what chunks of it published stays,
+and comes a second time when it is begun anew after that.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, or a null, 22023 both,
-producer without seq, a seq older than what is remembered, or a write begun in the other mode.';
+producer without seq, a seq older than what is remembered, or a write begun in the other mode,
+40001 under REPEATABLE READ or SERIALIZABLE when another one was first.';
 
 -- ==== sql/bulk/write_chunk.sql
 
@@ -6074,8 +6111,12 @@ as $$
 #variable_conflict use_column
 declare
     target record;
-    content_digest bigint;
     owner_attempt text;
+    content_digest bigint;
+    contents bytea[];
+    documents jsonb[];
+    size integer;
+    is_new boolean;
 begin
     if num_nulls(
         write_chunk.task,
@@ -6089,22 +6130,48 @@ begin
         raise exception 'only keys, headers, labels, partition, priority and delay may be null'
             using errcode = '22004';
     end if;
+    if least(write_chunk.task, write_chunk.chunk) < 0 then
+        raise exception 'tasks and chunks are numbered from 0'
+            using errcode = '22023';
+    end if;
 
-    select w.bulk_write_id, w.atomic, w.committed_at, t.topic, q.queue
+    select w.bulk_write_id, w.atomic, w.committed_at, s.write_id, t.topic, t.partitions, q.queue
     into target
     from pgq.bulk_write as w
+    left join pgq.staged_write as s on s.write_id = w.write_id
     left join pgq.topic as t on t.topic_id = w.topic_id
     left join pgq.queue as q on q.queue_id = w.queue_id
     where w.write_id = write_chunk.write_id;
 
-    if target.bulk_write_id is null or target.committed_at is not null then
+    if target.bulk_write_id is null
+        or target.committed_at is not null
+        or num_nonnulls(target.topic, target.queue) = 0
+        or (target.atomic and target.write_id is null)
+    then
         perform pgq._fail_write_lost(
             write_chunk.write_id,
             case
                 when target.bulk_write_id is null
                     then 'It was never begun, was begun anew by others, aborted or forgotten.'
-                else 'It has been committed; this attempt to write comes too late.'
+                when target.committed_at is not null
+                    then 'It has been committed; this attempt to write comes too late.'
+                when num_nonnulls(target.topic, target.queue) = 0
+                    then 'Its topic or queue was dropped.'
+                else 'The server crashed, and what was staged is gone.'
             end
+        );
+    end if;
+
+    if target.topic is null and write_chunk.partition is not null
+        or target.queue is null
+        and num_nonnulls(write_chunk.labels, write_chunk.priority, write_chunk.delay) > 0
+    then
+        raise exception 'labels, priority and delay are for jobs, partition is for messages'
+            using errcode = '22023';
+    end if;
+    if write_chunk.partition not between 0 and target.partitions - 1 then
+        perform pgq._fail_unknown_partition(
+            target.topic, write_chunk.partition, target.partitions
         );
     end if;
 
@@ -6126,117 +6193,158 @@ begin
                 return false;
             end if;
         end if;
+    else
+        -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too
+        -- late.
+        perform
+        from pgq.bulk_write as w
+        where w.write_id = write_chunk.write_id
+            and w.committed_at is null
+        for share;
 
-        insert into pgq.staged_chunk (
-            write_id,
-            task,
-            chunk,
-            partition,
-            priority,
-            delay,
-            is_json,
-            packed,
-            lengths,
-            keys,
-            headers,
-            labels
-        )
+        if not found then
+            perform pgq._fail_write_lost(
+                write_chunk.write_id, 'It was committed, begun anew or aborted meanwhile.'
+            );
+        end if;
+
+        content_digest := hash_record_extended(
+            row(
+                write_chunk.packed,
+                write_chunk.lengths,
+                write_chunk.keys,
+                write_chunk.headers,
+                write_chunk.labels,
+                write_chunk.partition,
+                write_chunk.is_json
+            ),
+            0
+        );
+
+        insert into pgq.published_chunk (bulk_write_id, task, chunk, messages, digest)
         values (
-            write_chunk.write_id,
+            target.bulk_write_id,
             write_chunk.task,
             write_chunk.chunk,
-            write_chunk.partition,
-            write_chunk.priority,
-            write_chunk.delay,
-            write_chunk.is_json,
-            write_chunk.packed,
-            write_chunk.lengths,
-            write_chunk.keys,
-            write_chunk.headers,
-            write_chunk.labels
-        );
+            cardinality(write_chunk.lengths),
+            content_digest
+        )
+        on conflict do nothing;
 
-        if write_chunk.last then
-            update pgq.staged_task as k
-            set messages = (
-                select sum(cardinality(c.lengths))
-                from pgq.staged_chunk as c
-                where c.write_id = write_chunk.write_id
-                    and c.task = write_chunk.task
-            )
-            where k.write_id = write_chunk.write_id
-                and k.task = write_chunk.task;
+        if not found then
+            if not exists (
+                select
+                from pgq.published_chunk as p
+                where p.bulk_write_id = target.bulk_write_id
+                    and p.task = write_chunk.task
+                    and p.chunk = write_chunk.chunk
+                    and p.digest = content_digest
+            ) then
+                raise exception 'chunk % of task % was written before with other contents',
+                    write_chunk.chunk, write_chunk.task
+                    using errcode = '22023',
+                        detail = 'A repeated task must make the same chunks; this one did not.',
+                        hint = 'Make the input deterministic, or use an atomic write.';
+            end if;
+            return false;
         end if;
-        return true;
     end if;
 
-    -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.
-    perform
-    from pgq.bulk_write as w
-    where w.write_id = write_chunk.write_id
-        and w.committed_at is null
-    for share;
-
-    if not found then
-        perform pgq._fail_write_lost(
-            write_chunk.write_id, 'It was committed, begun anew or aborted meanwhile.'
+    contents := pgq._unpack(write_chunk.packed, write_chunk.lengths);
+    if write_chunk.is_json then
+        documents := array(
+            select convert_from(b.body, 'UTF8')::jsonb
+            from unnest(contents) with ordinality as b (body, place)
+            order by b.place
         );
+        contents := null;
     end if;
 
-    content_digest := hash_record_extended(
-        row(
-            write_chunk.packed,
-            write_chunk.lengths,
+    if not target.atomic then
+        perform pgq._write_messages(
+            target.topic,
+            target.queue,
+            documents,
+            contents,
             write_chunk.keys,
             write_chunk.headers,
             write_chunk.labels,
-            write_chunk.partition
-        ),
-        0
-    );
-
-    insert into pgq.published_chunk (bulk_write_id, task, chunk, messages, digest)
-    values (
-        target.bulk_write_id,
-        write_chunk.task,
-        write_chunk.chunk,
-        cardinality(write_chunk.lengths),
-        content_digest
-    )
-    on conflict do nothing;
-
-    if not found then
-        if not exists (
-            select
-            from pgq.published_chunk as p
-            where p.bulk_write_id = target.bulk_write_id
-                and p.task = write_chunk.task
-                and p.chunk = write_chunk.chunk
-                and p.digest = content_digest
-        ) then
-            raise exception 'chunk % of task % was written before with other contents',
-                write_chunk.chunk, write_chunk.task
-                using errcode = '22023',
-                    detail = 'A repeated task must make the same chunks again; this one did not.',
-                    hint = 'Make the input deterministic, or use an atomic write.';
-        end if;
-        return false;
+            write_chunk.partition,
+            write_chunk.priority,
+            write_chunk.delay
+        );
+        return true;
     end if;
 
-    perform pgq._write_packed(
-        target.topic,
-        target.queue,
-        write_chunk.packed,
-        write_chunk.lengths,
-        write_chunk.keys,
-        write_chunk.headers,
-        write_chunk.labels,
+    -- What is wrong with it is told now, to the task that made it, and not to commit_write.
+    size := pgq._check_batch(
+        documents, contents, write_chunk.keys, write_chunk.headers, write_chunk.labels
+    );
+
+    insert into pgq.staged_chunk (
+        write_id,
+        task,
+        chunk,
+        partition,
+        priority,
+        delay,
+        messages,
+        payloads,
+        bodies,
+        keys,
+        headers,
+        labels
+    )
+    values (
+        write_chunk.write_id,
+        write_chunk.task,
+        write_chunk.chunk,
         write_chunk.partition,
         write_chunk.priority,
         write_chunk.delay,
-        write_chunk.is_json
-    );
-    return true;
+        size,
+        documents,
+        contents,
+        write_chunk.keys,
+        write_chunk.headers,
+        write_chunk.labels
+    )
+    on conflict do nothing;
+    is_new := found;
+
+    if not is_new
+        and not exists (
+            select
+            from pgq.staged_chunk as c
+            where c.write_id = write_chunk.write_id
+                and c.task = write_chunk.task
+                and c.chunk = write_chunk.chunk
+                and c.payloads is not distinct from documents
+                and c.bodies is not distinct from contents
+                and c.keys is not distinct from write_chunk.keys
+                and c.headers is not distinct from write_chunk.headers
+                and c.labels is not distinct from write_chunk.labels
+                and c.partition is not distinct from write_chunk.partition
+        )
+    then
+        raise exception 'chunk % of task % was written before with other contents',
+            write_chunk.chunk, write_chunk.task
+            using errcode = '22023',
+                detail = 'One attempt to run the task gave two chunks the same number.';
+    end if;
+
+    if write_chunk.last then
+        update pgq.staged_task as k
+        set messages = (
+            select sum(c.messages)
+            from pgq.staged_chunk as c
+            where c.write_id = write_chunk.write_id
+                and c.task = write_chunk.task
+        )
+        where k.write_id = write_chunk.write_id
+            and k.task = write_chunk.task;
+    end if;
+    return is_new;
 end
 $$;
 
@@ -6252,8 +6360,11 @@ to run the task. In an atomic write all chunks of an attempt must be in one tran
 one marked as last; when several attempts of a task commit, the first one counts. Else each chunk is
 published in the transaction of its call, once for each task and chunk: a repeated task has to make
 the same chunks. The view write_chunks does the same for those who can only insert.
-Errors: MQ008 the write was committed, begun anew, aborted or forgotten, MQ007 unknown partition,
-22004 a null, 22023 bad arguments, or the chunk was written before with other contents.';
+Errors: MQ008 the write was committed, begun anew, aborted or forgotten, its topic or queue was
+dropped, or the server crashed, MQ007 unknown partition,
+22004 a null, 22023 bad arguments, or the chunk was written before with other contents, 22P02 or
+22021 contents that are no JSON, 40001 under REPEATABLE READ or SERIALIZABLE when another attempt
+was first, and those of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/commit_write.sql
 
@@ -6278,6 +6389,13 @@ declare
     total bigint;
     chunk record;
 begin
+    -- An old snapshot would not show all that was staged, and the rest would be lost.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception 'commit_write needs READ COMMITTED'
+            using errcode = '25001',
+                hint = 'Call it in a transaction of that isolation level.';
+    end if;
+
     -- Attempts that begin it anew, and chunks that are published, wait for this one or are waited
     -- for.
     select w.*
@@ -6299,6 +6417,14 @@ begin
     end if;
 
     if target.atomic then
+        if not exists (
+            select from pgq.staged_write as s where s.write_id = target.write_id
+        ) then
+            perform pgq._fail_write_lost(
+                target.write_id, 'The server crashed, and what was staged is gone.'
+            );
+        end if;
+
         select coalesce(sum(k.messages), 0)
         into total
         from pgq.staged_task as k
@@ -6307,14 +6433,14 @@ begin
         perform pgq._fail_write_lost(
             target.write_id,
             format(
-                'Task %s staged %s of %s messages: its last chunk never came, its chunks were in '
-                'several transactions, or the server crashed meanwhile.',
+                'Task %s staged %s of %s messages: its last chunk never came, or its chunks were '
+                'in several transactions.',
                 k.task, coalesce(s.messages, 0), coalesce(k.messages::text, 'unknown')
             )
         )
         from pgq.staged_task as k
         cross join lateral (
-            select sum(cardinality(c.lengths)) as messages
+            select sum(c.messages) as messages
             from pgq.staged_chunk as c
             where c.write_id = k.write_id
                 and c.task = k.task
@@ -6343,15 +6469,10 @@ begin
     end if;
 
     if target.atomic then
-        select t.topic, t.partitions
-        into topic_name, partition_count
+        select t.partitions
+        into partition_count
         from pgq.topic as t
         where t.topic_id = target.topic_id;
-
-        select q.queue
-        into queue_name
-        from pgq.queue as q
-        where q.queue_id = target.queue_id;
 
         -- In ascending order, as everywhere; the chunks then come in any.
         perform
@@ -6374,17 +6495,32 @@ begin
         order by p.partition
         for no key update;
 
+        -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
+        select t.topic
+        into topic_name
+        from pgq.topic as t
+        where t.topic_id = target.topic_id;
+
+        select q.queue
+        into queue_name
+        from pgq.queue as q
+        where q.queue_id = target.queue_id;
+
+        if num_nonnulls(topic_name, queue_name) = 0 then
+            perform pgq._fail_write_lost(target.write_id, 'Its topic or queue was dropped.');
+        end if;
+
         for chunk in
             select c.*
             from pgq.staged_chunk as c
             where c.write_id = target.write_id
             order by c.task, c.chunk
         loop
-            perform pgq._write_packed(
+            perform pgq._write_messages(
                 topic_name,
                 queue_name,
-                chunk.packed,
-                chunk.lengths,
+                chunk.payloads,
+                chunk.bodies,
                 chunk.keys,
                 chunk.headers,
                 chunk.labels,
@@ -6394,8 +6530,7 @@ begin
                     else chunk.partition
                 end,
                 chunk.priority,
-                chunk.delay,
-                chunk.is_json
+                chunk.delay
             );
         end loop;
 
@@ -6413,16 +6548,20 @@ begin
     returning w.committed_at
     into target.committed_at;
 
-    -- What is older than the newest 1000 is forgotten; begin_write refuses it from then on.
+    -- What is older than the newest 1000 is forgotten, but for this one, which may be asked for
+    -- again; begin_write refuses the others from then on.
     delete from pgq.bulk_write as w
     where w.producer = target.producer
-        and (w.topic_id = target.topic_id or w.queue_id = target.queue_id)
+        and coalesce(w.topic_id, 0) = coalesce(target.topic_id, 0)
+        and coalesce(w.queue_id, 0) = coalesce(target.queue_id, 0)
         and w.committed_at is not null
+        and w.bulk_write_id <> target.bulk_write_id
         and w.seq < (
             select n.seq
             from pgq.bulk_write as n
             where n.producer = target.producer
-                and (n.topic_id = target.topic_id or n.queue_id = target.queue_id)
+                and coalesce(n.topic_id, 0) = coalesce(target.topic_id, 0)
+                and coalesce(n.queue_id, 0) = coalesce(target.queue_id, 0)
                 and n.committed_at is not null
             order by n.seq desc
             offset 999
@@ -6440,9 +6579,10 @@ Within a task messages keep their order, and tasks follow each other by number; 
 key and partition go to the partition task modulo the number of partitions. Repeating the call is
 harmless: the result says repeated. With expected_messages, another number is refused. From now on
 chunks of late writers are refused.
-Errors: MQ008 the write was begun anew, aborted or forgotten, or a part of what was staged is not
-there, 22023 another number of messages than expected, MQ007 unknown partition, and those of
-publish_batch and enqueue_batch.';
+Errors: MQ008 the write was begun anew, aborted or forgotten, its topic or queue was dropped, or a
+part of what was staged is not there (begin it anew), 22004 no write_id, 22023 another number of
+messages than expected, 25001 not under READ COMMITTED, and those of publish_batch and
+enqueue_batch.';
 
 -- ==== sql/bulk/abort_write.sql
 
@@ -6463,7 +6603,7 @@ declare
     target pgq.bulk_write;
 begin
     if abort_write.write_id is null then
-        perform pgq._fail_write_lost(null, null);
+        perform pgq._fail_write_lost(abort_write.write_id, null);
     end if;
 
     select w.*
@@ -6479,7 +6619,7 @@ begin
 
     perform pgq._forget_staged(target.write_id);
 
-    if target.atomic then
+    if target.atomic or target.producer is null then
         delete from pgq.bulk_write as w
         where w.bulk_write_id = target.bulk_write_id;
     else
@@ -6814,13 +6954,25 @@ declare
     target pgq.bulk_write;
     lost uuid;
 begin
-    -- Given up: nobody came to commit them.
+    -- Given up: nobody came to commit them, or there is nothing left to write to.
     for target in
         select w.*
         from pgq.bulk_write as w
         where w.committed_at is null
-            and w.expires_at <= _clean_writes.moment
-        for update skip locked
+            and (
+                w.expires_at <= _clean_writes.moment
+                or not exists (
+                    select
+                    from pgq.topic as t
+                    where t.topic_id = w.topic_id
+                )
+                and not exists (
+                    select
+                    from pgq.queue as q
+                    where q.queue_id = w.queue_id
+                )
+            )
+        for update of w skip locked
     loop
         delete from pgq.bulk_write as w
         where w.bulk_write_id = target.bulk_write_id;
@@ -6831,16 +6983,33 @@ begin
     -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
     delete from pgq.bulk_write as w
     where w.producer is null
-        and w.committed_at <= _clean_writes.moment - interval '1 day';
+        and w.committed_at <= _clean_writes.moment - interval '1 day'
+        or w.committed_at is not null
+        and not exists (
+            select
+            from pgq.topic as t
+            where t.topic_id = w.topic_id
+        )
+        and not exists (
+            select
+            from pgq.queue as q
+            where q.queue_id = w.queue_id
+        );
 
     -- What writers staged who did not know yet that their write had ended.
     for lost in
-        select distinct k.write_id
-        from pgq.staged_task as k
+        select s.write_id
+        from (
+            select m.write_id from pgq.staged_write as m
+            union
+            select k.write_id from pgq.staged_task as k
+            union
+            select c.write_id from pgq.staged_chunk as c
+        ) as s
         where not exists (
             select
             from pgq.bulk_write as w
-            where w.write_id = k.write_id
+            where w.write_id = s.write_id
                 and w.committed_at is null
         )
     loop
@@ -6852,7 +7021,7 @@ end
 $$;
 
 comment on function pgq._clean_writes(timestamptz) is
-'The part of cleanup that forgets bulk writes nobody commits, and removes what was staged for them.';
+'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.';
 
 -- ==== sql/operations/_close_segments.sql
 
@@ -7306,12 +7475,12 @@ select
     m.body,
     m.partition_id
 from pgq.message as m
-inner join pgq.partition as p on p.partition_id = m.partition_id
-inner join pgq.topic as t on t.topic_id = p.topic_id;
+inner join pgq.partition as p on m.partition_id = p.partition_id
+inner join pgq.topic as t on p.topic_id = t.topic_id;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
-Name the partition by partition_id = pgq.check_range(…), and the offsets: that is an index scan,
+Name the partition by partition_id = pgq.check_range(...), and the offsets: that is an index scan,
 and an error when retention has removed a part of it. Rows come in any order.';
 comment on column pgq.messages.topic is 'The topic.';
 comment on column pgq.messages.partition is 'The partition, from 0.';
@@ -7365,7 +7534,8 @@ comment on column pgq.write_chunks.labels is 'The label of each job; null: no la
 comment on column pgq.write_chunks.partition is 'The partition to publish to; null: see publish.';
 comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
-comment on column pgq.write_chunks.is_json is 'Whether the contents are JSON; null or false: bytes.';
+comment on column pgq.write_chunks.is_json is
+'Whether the contents are JSON; null or false: bytes.';
 comment on column pgq.write_chunks.last is 'Whether this is the last chunk of its task.';
 
 create view pgq.publish_rows as

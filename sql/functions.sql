@@ -111,7 +111,7 @@
 \ir bulk/_fail_write_lost.sql
 \ir bulk/_unpack.sql
 \ir bulk/_forget_staged.sql
-\ir bulk/_write_packed.sql
+\ir bulk/_write_messages.sql
 \ir bulk/begin_write.sql
 \ir bulk/write_chunk.sql
 \ir bulk/commit_write.sql

@@ -72,6 +72,7 @@ _SETS = {
     "fetch",
     "fetch_range",
     "list_groups",
+    "list_offsets",
     "list_topics",
     "poll",
     "publish_batch",

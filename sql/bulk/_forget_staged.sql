@@ -6,6 +6,9 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    delete from pgq.staged_write as w
+    where w.write_id = _forget_staged.write_id;
+
     delete from pgq.staged_chunk as c
     where c.write_id = _forget_staged.write_id;
 

@@ -15,7 +15,7 @@ declare
     target pgq.bulk_write;
 begin
     if abort_write.write_id is null then
-        perform pgq._fail_write_lost(null, null);
+        perform pgq._fail_write_lost(abort_write.write_id, null);
     end if;
 
     select w.*
@@ -31,7 +31,7 @@ begin
 
     perform pgq._forget_staged(target.write_id);
 
-    if target.atomic then
+    if target.atomic or target.producer is null then
         delete from pgq.bulk_write as w
         where w.bulk_write_id = target.bulk_write_id;
     else

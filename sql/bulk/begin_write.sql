@@ -12,6 +12,10 @@ volatile
 parallel unsafe
 security definer
 set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -63,8 +67,9 @@ begin
         into known
         from pgq.bulk_write as w
         where w.producer = begin_write.producer
+            and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
+            and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
             and w.seq = begin_write.seq
-            and (w.topic_id = target_topic_id or w.queue_id = target_queue_id)
         for update;
 
         exit when known.bulk_write_id is not null;
@@ -74,7 +79,8 @@ begin
             select
             from pgq.bulk_write as w
             where w.producer = begin_write.producer
-                and (w.topic_id = target_topic_id or w.queue_id = target_queue_id)
+                and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
+                and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
                 and w.committed_at is not null
                 and w.seq > begin_write.seq
             order by w.seq desc
@@ -106,6 +112,10 @@ begin
         into known;
 
         if known.bulk_write_id is not null then
+            insert into pgq.staged_write (write_id)
+            select known.write_id
+            where known.atomic;
+
             return row(known.write_id, null, null, false)::pgq.bulk_write_state;
         end if;
     end loop;
@@ -118,7 +128,7 @@ begin
         raise exception 'write % of producer "%" was begun in the other mode',
             begin_write.seq, begin_write.producer
             using errcode = '22023',
-                detail = format('It is %s.', case when known.atomic then 'atomic' else 'not atomic' end),
+                detail = case when known.atomic then 'It is atomic.' else 'It is not atomic.' end,
                 hint = 'Go on in the mode in which it was begun.';
     end if;
 
@@ -133,6 +143,10 @@ begin
     returning w.write_id
     into known.write_id;
 
+    insert into pgq.staged_write (write_id)
+    select known.write_id
+    where known.atomic;
+
     return row(known.write_id, null, null, false)::pgq.bulk_write_state;
 end
 $$;
@@ -145,6 +159,8 @@ is published as it comes. With producer and seq it is known again: when it was c
 the result says so (repeated) and there is nothing to do; when it is still open it begins anew, the
 writers of the earlier attempt are refused from then on, and chunks that were published already are
 left out. The newest 1000 writes of a producer are remembered for each topic and queue. A write
-that is not committed within the timeout is forgotten by cleanup.
+that is not committed within the timeout is forgotten by cleanup; what chunks of it published stays,
+and comes a second time when it is begun anew after that.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, or a null, 22023 both,
-producer without seq, a seq older than what is remembered, or a write begun in the other mode.';
+producer without seq, a seq older than what is remembered, or a write begun in the other mode,
+40001 under REPEATABLE READ or SERIALIZABLE when another one was first.';

@@ -19,6 +19,13 @@ declare
     total bigint;
     chunk record;
 begin
+    -- An old snapshot would not show all that was staged, and the rest would be lost.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception 'commit_write needs READ COMMITTED'
+            using errcode = '25001',
+                hint = 'Call it in a transaction of that isolation level.';
+    end if;
+
     -- Attempts that begin it anew, and chunks that are published, wait for this one or are waited
     -- for.
     select w.*
@@ -40,6 +47,14 @@ begin
     end if;
 
     if target.atomic then
+        if not exists (
+            select from pgq.staged_write as s where s.write_id = target.write_id
+        ) then
+            perform pgq._fail_write_lost(
+                target.write_id, 'The server crashed, and what was staged is gone.'
+            );
+        end if;
+
         select coalesce(sum(k.messages), 0)
         into total
         from pgq.staged_task as k
@@ -48,14 +63,14 @@ begin
         perform pgq._fail_write_lost(
             target.write_id,
             format(
-                'Task %s staged %s of %s messages: its last chunk never came, its chunks were in '
-                'several transactions, or the server crashed meanwhile.',
+                'Task %s staged %s of %s messages: its last chunk never came, or its chunks were '
+                'in several transactions.',
                 k.task, coalesce(s.messages, 0), coalesce(k.messages::text, 'unknown')
             )
         )
         from pgq.staged_task as k
         cross join lateral (
-            select sum(cardinality(c.lengths)) as messages
+            select sum(c.messages) as messages
             from pgq.staged_chunk as c
             where c.write_id = k.write_id
                 and c.task = k.task
@@ -84,15 +99,10 @@ begin
     end if;
 
     if target.atomic then
-        select t.topic, t.partitions
-        into topic_name, partition_count
+        select t.partitions
+        into partition_count
         from pgq.topic as t
         where t.topic_id = target.topic_id;
-
-        select q.queue
-        into queue_name
-        from pgq.queue as q
-        where q.queue_id = target.queue_id;
 
         -- In ascending order, as everywhere; the chunks then come in any.
         perform
@@ -115,17 +125,32 @@ begin
         order by p.partition
         for no key update;
 
+        -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
+        select t.topic
+        into topic_name
+        from pgq.topic as t
+        where t.topic_id = target.topic_id;
+
+        select q.queue
+        into queue_name
+        from pgq.queue as q
+        where q.queue_id = target.queue_id;
+
+        if num_nonnulls(topic_name, queue_name) = 0 then
+            perform pgq._fail_write_lost(target.write_id, 'Its topic or queue was dropped.');
+        end if;
+
         for chunk in
             select c.*
             from pgq.staged_chunk as c
             where c.write_id = target.write_id
             order by c.task, c.chunk
         loop
-            perform pgq._write_packed(
+            perform pgq._write_messages(
                 topic_name,
                 queue_name,
-                chunk.packed,
-                chunk.lengths,
+                chunk.payloads,
+                chunk.bodies,
                 chunk.keys,
                 chunk.headers,
                 chunk.labels,
@@ -135,8 +160,7 @@ begin
                     else chunk.partition
                 end,
                 chunk.priority,
-                chunk.delay,
-                chunk.is_json
+                chunk.delay
             );
         end loop;
 
@@ -154,16 +178,20 @@ begin
     returning w.committed_at
     into target.committed_at;
 
-    -- What is older than the newest 1000 is forgotten; begin_write refuses it from then on.
+    -- What is older than the newest 1000 is forgotten, but for this one, which may be asked for
+    -- again; begin_write refuses the others from then on.
     delete from pgq.bulk_write as w
     where w.producer = target.producer
-        and (w.topic_id = target.topic_id or w.queue_id = target.queue_id)
+        and coalesce(w.topic_id, 0) = coalesce(target.topic_id, 0)
+        and coalesce(w.queue_id, 0) = coalesce(target.queue_id, 0)
         and w.committed_at is not null
+        and w.bulk_write_id <> target.bulk_write_id
         and w.seq < (
             select n.seq
             from pgq.bulk_write as n
             where n.producer = target.producer
-                and (n.topic_id = target.topic_id or n.queue_id = target.queue_id)
+                and coalesce(n.topic_id, 0) = coalesce(target.topic_id, 0)
+                and coalesce(n.queue_id, 0) = coalesce(target.queue_id, 0)
                 and n.committed_at is not null
             order by n.seq desc
             offset 999
@@ -181,6 +209,7 @@ Within a task messages keep their order, and tasks follow each other by number; 
 key and partition go to the partition task modulo the number of partitions. Repeating the call is
 harmless: the result says repeated. With expected_messages, another number is refused. From now on
 chunks of late writers are refused.
-Errors: MQ008 the write was begun anew, aborted or forgotten, or a part of what was staged is not
-there, 22023 another number of messages than expected, MQ007 unknown partition, and those of
-publish_batch and enqueue_batch.';
+Errors: MQ008 the write was begun anew, aborted or forgotten, its topic or queue was dropped, or a
+part of what was staged is not there (begin it anew), 22004 no write_id, 22023 another number of
+messages than expected, 25001 not under READ COMMITTED, and those of publish_batch and
+enqueue_batch.';

@@ -1,7 +1,9 @@
+-- No foreign keys: drop_topic would wait for rows here while it holds partitions, and the writers
+-- wait for these the other way round. cleanup removes what was dropped.
 create table pgq.bulk_write (
     bulk_write_id bigint generated always as identity primary key,
-    topic_id bigint references pgq.topic (topic_id) on delete cascade,
-    queue_id bigint references pgq.queue (queue_id) on delete cascade,
+    topic_id bigint,
+    queue_id bigint,
     producer text,
     seq bigint,
     atomic boolean not null,
@@ -14,10 +16,8 @@ create table pgq.bulk_write (
     check (num_nonnulls(producer, seq) <> 1)
 );
 
-create unique index bulk_write_topic on pgq.bulk_write (topic_id, producer, seq)
-where topic_id is not null;
-create unique index bulk_write_queue on pgq.bulk_write (queue_id, producer, seq)
-where queue_id is not null;
+create unique index bulk_write_seq on pgq.bulk_write
+(producer, coalesce(topic_id, 0), coalesce(queue_id, 0), seq);
 
 comment on table pgq.bulk_write is
 'What many writers write as one: open until it is committed, then kept to know it again.';
@@ -36,7 +36,17 @@ comment on column pgq.bulk_write.expires_at is
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
-create table pgq.staged_task (
+-- What is staged is written a second time when it is published, so the first time goes without
+-- write-ahead log. A crash or a failover empties these tables, the mark of the write is gone then,
+-- and it has to be begun anew: what some tasks staged is never taken for what all did.
+create unlogged table pgq.staged_write (
+    write_id uuid primary key
+);
+
+comment on table pgq.staged_write is
+'Marks the atomic writes that are open; without its mark nothing staged for a write counts.';
+
+create unlogged table pgq.staged_task (
     write_id uuid not null,
     task integer not null,
     task_attempt text not null,
@@ -50,8 +60,6 @@ comment on column pgq.staged_task.task_attempt is
 comment on column pgq.staged_task.messages is
 'How many messages the task staged; null: its last chunk has not come.';
 
--- Written twice, so the first time without write-ahead log: a crash of the server empties this
--- table, commit_write finds less than staged_task says, and the write is begun anew.
 create unlogged table pgq.staged_chunk (
     write_id uuid not null,
     task integer not null,
@@ -59,9 +67,9 @@ create unlogged table pgq.staged_chunk (
     partition integer,
     priority integer,
     delay interval,
-    is_json boolean not null,
-    packed bytea not null,
-    lengths integer[] not null,
+    messages integer not null,
+    payloads jsonb[],
+    bodies bytea[],
     keys text[],
     headers jsonb[],
     labels text[],
@@ -69,8 +77,12 @@ create unlogged table pgq.staged_chunk (
 );
 
 -- Chunks are written and read whole, and once: compressing them costs more than it saves.
-alter table pgq.staged_chunk alter column packed set storage external;
-alter table pgq.staged_chunk alter column lengths set storage external;
+alter table pgq.staged_chunk
+alter column payloads set storage external,
+alter column bodies set storage external,
+alter column keys set storage external,
+alter column headers set storage external,
+alter column labels set storage external;
 
 comment on table pgq.staged_chunk is
 'Messages of atomic writes until these are committed; not replicated, and empty after a crash.';
@@ -78,9 +90,9 @@ comment on column pgq.staged_chunk.chunk is 'The number of the chunk within its 
 comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
 comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
-comment on column pgq.staged_chunk.is_json is 'Whether the contents are JSON, or raw bytes.';
-comment on column pgq.staged_chunk.packed is 'The contents of its messages, one behind the other.';
-comment on column pgq.staged_chunk.lengths is 'The length of each content, in bytes.';
+comment on column pgq.staged_chunk.messages is 'How many messages it has.';
+comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see bodies.';
+comment on column pgq.staged_chunk.bodies is 'The contents as raw bytes; null: see payloads.';
 comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';

@@ -38,7 +38,8 @@ comment on column pgq.write_chunks.labels is 'The label of each job; null: no la
 comment on column pgq.write_chunks.partition is 'The partition to publish to; null: see publish.';
 comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
-comment on column pgq.write_chunks.is_json is 'Whether the contents are JSON; null or false: bytes.';
+comment on column pgq.write_chunks.is_json is
+'Whether the contents are JSON; null or false: bytes.';
 comment on column pgq.write_chunks.last is 'Whether this is the last chunk of its task.';
 
 create view pgq.publish_rows as

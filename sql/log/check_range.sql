@@ -48,13 +48,32 @@ begin
             place.partition_id, place.segment, place.segment_first_offset
         );
 
-        if check_range.first_offset < first_available or check_range.last_offset > last_available
+        -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
+        -- since, but not its messages; so the first one is looked at.
+        if check_range.first_offset < first_available
+            or check_range.last_offset > last_available
+            or not exists (
+                select
+                from pgq.message as m
+                where m.segment = (
+                        select r.segment
+                        from pgq.segment_range as r
+                        where r.partition_id = place.partition_id
+                            and r.first_offset <= check_range.first_offset
+                        order by r.first_offset desc
+                        limit 1
+                    )
+                    and m.partition_id = place.partition_id
+                    and m.log_offset = check_range.first_offset
+            )
         then
             perform pgq._fail_out_of_range(
                 check_range.topic,
                 check_range.partition,
                 case
-                    when check_range.first_offset < first_available then check_range.first_offset
+                    when check_range.first_offset < first_available
+                        or check_range.last_offset <= last_available
+                        then check_range.first_offset
                     else greatest(check_range.first_offset, last_available + 1)
                 end,
                 first_available,
@@ -69,8 +88,8 @@ $$;
 
 comment on function pgq.check_range(text, integer, bigint, bigint) is
 'Returns the partition_id that a partition has in the view messages, if all of a range is there.
-Read a range by it: select … from pgq.messages where partition_id = pgq.check_range(…) and
-log_offset between …; so a range that is not there any more, or not yet, is an error there too.
+Read a range by it: select ... from pgq.messages where partition_id = pgq.check_range(...) and
+log_offset between ...; so a range that is not there any more, or not yet, is an error there too.
 Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
 not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
 partition, 22004 null.';

@@ -11,12 +11,12 @@ select
     m.body,
     m.partition_id
 from pgq.message as m
-inner join pgq.partition as p on p.partition_id = m.partition_id
-inner join pgq.topic as t on t.topic_id = p.topic_id;
+inner join pgq.partition as p on m.partition_id = p.partition_id
+inner join pgq.topic as t on p.topic_id = t.topic_id;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
-Name the partition by partition_id = pgq.check_range(…), and the offsets: that is an index scan,
+Name the partition by partition_id = pgq.check_range(...), and the offsets: that is an index scan,
 and an error when retention has removed a part of it. Rows come in any order.';
 comment on column pgq.messages.topic is 'The topic.';
 comment on column pgq.messages.partition is 'The partition, from 0.';

@@ -1,0 +1,27 @@
+"""The tests of this folder share one database and keep apart by the names of their topics."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from pgq import Client
+from support import Clock
+
+
+@pytest.fixture
+def dsn(shared_dsn: str) -> str:
+    """In place of a fresh database for each test."""
+    return shared_dsn
+
+
+@pytest.fixture
+def clock(shared_clock: Clock) -> Clock:
+    """The database's clock; it is set right again at the end of the test."""
+    return shared_clock
+
+
+@pytest.fixture
+def client(connection: psycopg.Connection) -> Client:
+    """A client on an autocommit connection."""
+    return Client(connection)

@@ -1,0 +1,194 @@
+"""begin_write: an id for many writers, and the memory of what was written before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from bulk_support import begin, contents_of, new_queue, new_topic, numbers, stage, staged
+from log_support import new_name, refused
+from pgq import BulkWriteState, Client
+
+AnyConnection = psycopg.Connection[Any]
+Connect = Callable[..., AnyConnection]
+
+
+def test_the_state_of_a_new_write(client: Client) -> None:
+    """An id and nothing else; another one for each write that has no producer."""
+    topic = new_topic(client)
+    first, second = client.begin_write(topic=topic), client.begin_write(topic=topic)
+    assert first == BulkWriteState(first.write_id, None, None, False)
+    assert first.write_id != second.write_id
+    for state in (first, second):
+        assert stage(client, state.write_id, numbers(1, 1))
+        assert not client.commit_write(state.write_id).repeated
+    assert contents_of(client, topic) == {0: numbers(1, 1) * 2}
+
+
+def test_refusals(client: Client) -> None:
+    """Targets, producers and times that make no sense."""
+    topic, queue = new_topic(client), new_queue(client)
+    refused("22004", client.begin_write)
+    refused("22004", client.begin_write, topic=None, queue=None)
+    refused("22023", client.begin_write, topic=topic, queue=queue)
+    refused("MQ001", client.begin_write, topic="no-such-topic")
+    refused("MQ002", client.begin_write, queue="no-such-queue")
+    refused("MQ001", client.begin_write, topic=queue)
+    refused("MQ001", client.begin_write, topic="")
+    refused("22023", client.begin_write, topic=topic, producer="p")
+    refused("22023", client.begin_write, topic=topic, seq=1)
+    refused("22023", client.begin_write, topic=topic, producer="", seq=1)
+    refused("22023", client.begin_write, topic=topic, producer="p" * 256, seq=1)
+    refused("22004", client.begin_write, topic=topic, atomic=None)
+    refused("22004", client.begin_write, topic=topic, timeout=None)
+    for timeout in (timedelta(0), timedelta(seconds=-1), timedelta(days=40000)):
+        refused("22023", client.begin_write, topic=topic, timeout=timeout)
+    for seq in (-(2**63), 0, 2**63 - 1):
+        assert not client.begin_write(topic=topic, producer="p" * 255, seq=seq).repeated
+
+
+def test_again_after_the_commit(client: Client) -> None:
+    """It was written: there is nothing to do."""
+    target = {"topic": new_topic(client, partitions=3), "producer": "job", "seq": 7}
+    write_id = begin(client, **target)
+    stage(client, write_id, numbers(1, 3))
+    committed = client.commit_write(write_id)
+    again = client.begin_write(**target)
+    assert again == BulkWriteState(write_id, 3, committed.committed_at, True)
+    assert client.begin_write(**target, atomic=False) == again
+    assert not client.begin_write(**{**target, "seq": 8}).repeated
+    assert not client.begin_write(**{**target, "seq": 6}).repeated
+    assert not client.begin_write(**{**target, "producer": "other"}).repeated
+    assert not client.begin_write(**{**target, "topic": new_topic(client)}).repeated
+
+
+def test_again_before_the_commit(client: Client, connection: AnyConnection) -> None:
+    """It begins anew: a new id, nothing is left of what was staged, the old id is refused."""
+    target = {"topic": new_topic(client), "producer": "job", "seq": 1}
+    old = begin(client, **target)
+    stage(client, old, numbers(1, 3))
+    state = client.begin_write(**target)
+    assert state == BulkWriteState(state.write_id, None, None, False)
+    assert state.write_id != old
+    assert staged(connection, old) == 0
+    refused("MQ008", client.commit_write, write_id=old)
+    with pytest.raises(psycopg.Error) as caught:
+        stage(client, old, numbers(1, 3))
+    assert caught.value.sqlstate == "MQ008"
+    assert not client.abort_write(old)
+    stage(client, state.write_id, numbers(4, 5))
+    assert client.commit_write(state.write_id).messages == 2
+    assert contents_of(client, target["topic"]) == {0: numbers(4, 5)}
+
+
+def test_again_leaves_out_the_chunks_that_were_published(client: Client) -> None:
+    """When it is not atomic, a second run writes what the first one did not."""
+    target = {"topic": new_topic(client), "producer": "job", "seq": 1, "atomic": False}
+    first = begin(client, **target)
+    stage(client, first, numbers(1, 2), last=False)
+    stage(client, first, numbers(5, 6), task=1)
+    second = begin(client, **target)
+    assert first != second
+    assert not stage(client, second, numbers(1, 2), last=False)
+    assert stage(client, second, numbers(3, 4), chunk=1)
+    assert not stage(client, second, numbers(5, 6), task=1)
+    assert client.commit_write(second).messages == 6
+    assert contents_of(client, target["topic"]) == {0: [*numbers(1, 2), *numbers(5, 6), b"3", b"4"]}
+
+
+def test_the_mode_stays(client: Client) -> None:
+    """What was begun in one mode does not go on in the other."""
+    for atomic in (True, False):
+        target = {"topic": new_topic(client), "producer": "job", "seq": 1}
+        write_id = begin(client, **target, atomic=atomic)
+        refused("22023", client.begin_write, **target, atomic=not atomic)
+        assert client.commit_write(write_id).messages == 0
+
+
+def test_a_topic_and_a_queue_do_not_meet(client: Client) -> None:
+    """One producer may write the same number to both."""
+    topic, queue = new_topic(client), new_queue(client)
+    for target in ({"topic": topic}, {"queue": queue}):
+        state = client.begin_write(**target, producer="job", seq=1)
+        assert not state.repeated
+        client.commit_write(state.write_id)
+        assert client.begin_write(**target, producer="job", seq=1).repeated
+
+
+def test_twice_in_one_transaction(client: Client, connect: Connect) -> None:
+    """The second call begins it anew, or sees that it was committed."""
+    target = {"topic": new_topic(client), "producer": "job", "seq": 1}
+    with connect() as session:
+        writer = Client(session)
+        first, second = begin(writer, **target), begin(writer, **target)
+        assert first != second
+        stage(writer, second, numbers(1, 2))
+        assert not writer.commit_write(second).repeated
+        assert writer.begin_write(**target).repeated
+    assert contents_of(client, target["topic"]) == {0: numbers(1, 2)}
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_an_old_snapshot_is_told(client: Client, connect: Connect, level: str) -> None:
+    """40001, never a second write under the same number."""
+    target = {"topic": new_topic(client), "producer": "job", "seq": 1}
+    session = connect(isolation_level=level)
+    session.execute("select from pgq.topic")
+    begin(client, **target)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        begin(Client(session), **target)
+    session.rollback()
+    assert begin(Client(session), **target)
+
+
+def test_a_thousand_are_remembered(client: Client, connection: AnyConnection) -> None:
+    """The newest by number; an older one is refused, since nobody knows it any more."""
+    target = {"topic": new_topic(client), "producer": "job"}
+    other = {"topic": new_topic(client), "producer": "job"}
+    for each in (target, other):
+        client.commit_write(begin(client, **each, seq=1))
+    # as 998 writes leave it behind
+    connection.execute(
+        """
+        insert into pgq.bulk_write
+            (topic_id, producer, seq, atomic, write_id, begun_at, expires_at, committed_at)
+        select topic_id, producer, n, true, gen_random_uuid(), begun_at, expires_at, committed_at
+        from pgq.bulk_write as w
+        join pgq.topic as t using (topic_id)
+        cross join generate_series(2, 999) as n
+        where t.topic = %s
+        """,
+        [target["topic"]],
+    )
+    late = begin(client, **target, seq=-5)
+    client.commit_write(begin(client, **target, seq=1000))
+    assert client.begin_write(**target, seq=1).repeated
+    error = refused("22023", client.begin_write, **target, seq=0)
+    assert "older" in str(error)
+    # the thousand and first
+    last = begin(client, **target, seq=1001)
+    client.commit_write(last)
+    refused("22023", client.begin_write, **target, seq=1)
+    assert client.begin_write(**target, seq=2).repeated
+    # one that is open is known, however old; committed it can be asked for until the next one
+    assert client.commit_write(late).repeated is False
+    assert client.commit_write(late).repeated
+    client.commit_write(begin(client, **target, seq=1002))
+    refused("MQ008", client.commit_write, write_id=late)
+    assert client.begin_write(**other, seq=1).repeated
+    assert not client.begin_write(**other, seq=0).repeated
+
+
+def test_what_was_dropped_is_forgotten(client: Client) -> None:
+    """A topic of the same name is another one."""
+    topic = new_name("bulk")
+    for _ in range(2):
+        client.create_topic(topic)
+        state = client.begin_write(topic=topic, producer="job", seq=1)
+        assert not state.repeated
+        client.commit_write(state.write_id)
+        client.drop_topic(topic)
