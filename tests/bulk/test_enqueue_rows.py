@@ -1,0 +1,58 @@
+"""The view enqueue_rows: a row is a call of enqueue."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import psycopg
+import pytest
+
+from bulk_support import new_queue, waiting
+from log_support import new_name
+from pgq import Client
+
+AnyConnection = psycopg.Connection[Any]
+COLUMNS = ("queue", "key", "payload", "body", "headers", "label", "priority", "delay", "run_at")
+
+
+def insert(connection: AnyConnection, **row: Any) -> int:
+    """Insert a row with all columns; null for what is not given."""
+    values = [row.get(column) for column in COLUMNS]
+    places = ", ".join(["%s"] * len(COLUMNS))
+    statement = f"insert into pgq.enqueue_rows ({', '.join(COLUMNS)}) values ({places})"
+    return connection.execute(statement.encode(), values).rowcount
+
+
+def test_rows_become_jobs(client: Client, connection: AnyConnection) -> None:
+    """With all that a job has; null is the default."""
+    queue = new_queue(client)
+    later = datetime.now(timezone.utc) + timedelta(hours=1)
+    assert insert(connection, queue=queue, payload="1", run_at=later) == 1
+    insert(connection, queue=queue, payload="2", delay="1 hour")
+    insert(connection, queue=queue, payload="3")
+    more = {"label": "l", "key": "k", "headers": '{"h": 1}', "priority": 9, "delay": "0"}
+    insert(connection, queue=queue, body=b"\x00", **more)
+    first, second = client.claim_job(queue, max_jobs=10)
+    assert (first.payload, first.priority, first.label) == (3, 0, None)
+    assert (second.body, second.priority, second.label) == (b"\x00", 9, "l")
+    assert (second.key, second.headers) == ("k", {"h": 1})
+    assert connection.execute("select * from pgq.enqueue_rows").fetchall() == []
+
+
+def test_errors_are_those_of_enqueue(client: Client, connection: AnyConnection) -> None:
+    """Nothing is swallowed."""
+    queue = new_queue(client)
+    for sqlstate, row in (
+        ("MQ002", {"queue": new_name(), "payload": "1"}),
+        ("22004", {"payload": "1"}),
+        ("22004", {"queue": queue}),
+        ("22023", {"queue": queue, "payload": "1", "body": b"1"}),
+        ("22023", {"queue": queue, "payload": "1", "priority": 10}),
+        ("22P02", {"queue": queue, "payload": "{"}),
+        ("22007", {"queue": queue, "payload": "1", "delay": "soon"}),
+    ):
+        with pytest.raises(psycopg.Error) as caught:
+            insert(connection, **row)
+        assert caught.value.sqlstate == sqlstate, row
+    assert waiting(client, queue) == []

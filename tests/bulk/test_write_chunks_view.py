@@ -1,0 +1,108 @@
+"""The view write_chunks: write_chunk for those who can only insert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from bulk_support import NOBODY, begin, contents_of, new_queue, new_topic
+from pgq import Client
+
+AnyConnection = psycopg.Connection[Any]
+
+
+def insert(connection: AnyConnection, view: str, **row: Any) -> int:
+    """Insert a row as a JDBC driver does, and return how many rows the server says it was."""
+    names = list(row)
+    statement = sql.SQL("insert into pgq.{} ({}) values ({})").format(
+        sql.Identifier(view),
+        sql.SQL(", ").join(map(sql.Identifier, names)),
+        sql.SQL(", ").join(sql.Placeholder() * len(names)),
+    )
+    return connection.execute(statement, list(row.values())).rowcount
+
+
+def chunk(**changed: Any) -> dict[str, Any]:
+    """A row with nothing but what is needed."""
+    good = {"task": 0, "task_attempt": "a", "chunk": 0, "packed": b"12", "lengths": [1, 1]}
+    return {**good, **changed}
+
+
+def test_a_row_is_a_chunk(client: Client, connection: AnyConnection) -> None:
+    """Text where the function has uuid, jsonb and interval; null for what is not set."""
+    topic, queue = new_topic(client), new_queue(client)
+    write_id = begin(client, topic=topic)
+    row = chunk(write_id=str(write_id), last=True, is_json=None, keys=["a", "b"])
+    assert insert(connection, "write_chunks", **row, headers=['{"a": 1}', None]) == 1
+    client.commit_write(write_id)
+    found = client.fetch_range(topic, 0, 1, 2)
+    assert [(m.key, m.headers, m.body) for m in found] == [("a", {"a": 1}, b"1"), ("b", None, b"2")]
+
+    write_id = begin(client, queue=queue)
+    row = chunk(write_id=str(write_id), is_json=True, last=True, labels=["x", None], priority=3)
+    assert insert(connection, "write_chunks", **row, delay="0 seconds") == 1
+    row = chunk(write_id=str(write_id), task=1, last=True, delay="1 hour")
+    assert insert(connection, "write_chunks", **row) == 1
+    client.commit_write(write_id)
+    found = client.claim_job(queue, max_jobs=10)
+    assert [(j.label, j.priority, j.payload) for j in found] == [("x", 3, 1), (None, 3, 2)]
+
+
+def test_a_chunk_that_is_left_out_is_no_row(client: Client, connection: AnyConnection) -> None:
+    """What write_chunk returns is the number of rows."""
+    for atomic in (True, False):
+        topic = new_topic(client)
+        write_id = str(begin(client, topic=topic, atomic=atomic))
+        row = chunk(write_id=write_id, last=True)
+        assert insert(connection, "write_chunks", **row) == 1
+        assert insert(connection, "write_chunks", **{**row, "task_attempt": "b"}) == 0
+    assert contents_of(client, topic) == {0: [b"1", b"2"]}
+
+
+def test_many_rows_in_one_statement(client: Client, connection: AnyConnection) -> None:
+    """As drivers do that rewrite batches."""
+    topic = new_topic(client, partitions=2)
+    write_id = begin(client, topic=topic)
+    done = connection.execute(
+        """
+        insert into pgq.write_chunks (write_id, task, task_attempt, chunk, packed, lengths, last)
+        select %s, task, 'a', chunk, convert_to(task || '' || chunk, 'UTF8'), array[1, 1], chunk = 2
+        from generate_series(0, 3) as task, generate_series(0, 2) as chunk
+        order by task, chunk
+        """,
+        [str(write_id)],
+    )
+    assert done.rowcount == 12
+    assert client.commit_write(write_id).messages == 24
+    assert b"".join(contents_of(client, topic)[1]) == b"101112303132"
+
+
+def test_errors_are_those_of_the_function(client: Client, connection: AnyConnection) -> None:
+    """Nothing is swallowed."""
+    write_id = str(begin(client, topic=new_topic(client)))
+    for sqlstate, row in (
+        ("MQ008", chunk(write_id=str(NOBODY))),
+        ("22004", chunk(write_id=None)),
+        ("22004", chunk(write_id=write_id, task=None)),
+        ("22023", chunk(write_id=write_id, lengths=[1])),
+        ("22P02", chunk(write_id="no uuid")),
+        ("22P02", chunk(write_id=write_id, headers=["{", None])),
+        ("22007", chunk(write_id=write_id, delay="soon")),
+    ):
+        with pytest.raises(psycopg.Error) as caught:
+            insert(connection, "write_chunks", **row)
+        assert caught.value.sqlstate == sqlstate, row
+
+
+def test_it_shows_nothing(client: Client, connection: AnyConnection) -> None:
+    """And cannot be changed."""
+    insert(
+        connection, "write_chunks", **chunk(write_id=str(begin(client, topic=new_topic(client))))
+    )
+    assert connection.execute("select * from pgq.write_chunks").fetchall() == []
+    for statement in ("delete from pgq.write_chunks", "update pgq.write_chunks set task = 1"):
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            connection.execute(statement)

@@ -1,0 +1,197 @@
+"""cleanup and bulk writes: what nobody commits is forgotten, what goes on is left alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from bulk_support import begin, contents_of, new_queue, new_topic, numbers, stage, staged
+from jobs import AnyConnection, Connect, cleanup
+from log_support import refused
+from pgq import Client
+from support import Clock
+
+
+@pytest.fixture
+def client(connection: AnyConnection) -> Client:
+    """A client on an autocommit connection."""
+    return Client(connection)
+
+
+def done(connection: AnyConnection) -> list[tuple[str, str]]:
+    """What cleanup says of bulk writes."""
+    rows: list[Any] = cleanup(connection)
+    return [(row[0], row[1]) for row in rows if "write" in row[0]]
+
+
+def known(connection: AnyConnection) -> set[UUID]:
+    """The writes that there are."""
+    return {row[0] for row in connection.execute("select write_id from pgq.bulk_write").fetchall()}
+
+
+@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+def test_a_write_past_its_timeout(
+    client: Client, connection: AnyConnection, clock: Clock, atomic: bool
+) -> None:
+    """It is forgotten with all that was staged; those who come late are refused."""
+    target = {"topic": new_topic(client), "producer": "job", "seq": 1, "atomic": atomic}
+    write_id = begin(client, **target, timeout=timedelta(hours=2))
+    stage(client, write_id, numbers(1, 2))
+    clock.advance("119 minutes")
+    assert done(connection) == []
+    assert staged(connection) == (3 if atomic else 0)
+    clock.advance("1 minute")
+    found = done(connection)
+    assert found[0] == ("bulk write forgotten", str(write_id))
+    assert found[1:] == ([("staged write removed", str(write_id))] if atomic else [])
+    assert staged(connection) == 0
+    assert done(connection) == []
+    refused("MQ008", client.commit_write, write_id=write_id)
+    refused("MQ008", lambda: stage(client, write_id, numbers(3, 4), chunk=1))
+    assert not client.begin_write(**target).repeated
+    assert contents_of(client, target["topic"]) == ({} if atomic else {0: numbers(1, 2)})
+
+
+def test_begun_anew_the_time_begins_anew(
+    client: Client, connection: AnyConnection, clock: Clock
+) -> None:
+    """The timeout is that of the last begin."""
+    target = {"topic": new_topic(client), "producer": "job", "seq": 1}
+    begin(client, **target, timeout=timedelta(hours=2))
+    clock.advance("1 hour")
+    write_id = begin(client, **target, timeout=timedelta(hours=2))
+    clock.advance("119 minutes")
+    assert done(connection) == []
+    assert known(connection) == {write_id}
+    clock.advance("1 minute")
+    assert done(connection)[0] == ("bulk write forgotten", str(write_id))
+
+
+def test_a_write_in_progress_keeps_what_is_staged(
+    client: Client, connection: AnyConnection, connect: Connect
+) -> None:
+    """Whatever of it is committed already, and by whom."""
+    topic = new_topic(client)
+    writes = [begin(client, topic=topic) for _ in range(3)]
+    other = connect()
+    stage(Client(other), writes[0], numbers(1, 2))
+    stage(client, writes[1], numbers(3, 4), last=False)
+    assert done(connection) == []
+    other.commit()
+    assert done(connection) == []
+    stage(client, writes[1], numbers(5, 6), chunk=1)
+    assert [client.commit_write(write_id).messages for write_id in writes] == [2, 4, 0]
+
+
+def test_what_late_writers_staged_is_removed(
+    client: Client, connection: AnyConnection, connect: Connect
+) -> None:
+    """Those who were at it when their write ended, and committed after that."""
+    topic = new_topic(client)
+    write_id = begin(client, topic=topic)
+    stage(client, write_id, numbers(1, 2), last=False)
+    same, other = connect(), connect()
+    # a further chunk of a task that is there, and a task of its own
+    stage(Client(same), write_id, numbers(3, 4), chunk=1, last=False)
+    stage(Client(other), write_id, numbers(5, 6), task=1)
+    assert client.abort_write(write_id)
+    same.commit()
+    other.commit()
+    assert staged(connection, write_id) == 3
+    assert done(connection) == [("staged write removed", str(write_id))]
+    assert staged(connection) == 0
+    assert done(connection) == []
+
+
+def test_a_commit_in_progress_is_left_alone(
+    client: Client, connection: AnyConnection, connect: Connect, clock: Clock
+) -> None:
+    """Also past the timeout; cleanup does not wait for it."""
+    topic = new_topic(client)
+    write_id = begin(client, topic=topic)
+    stage(client, write_id, numbers(1, 2))
+    clock.advance("2 days")
+    with connect() as session:
+        assert Client(session).commit_write(write_id).messages == 2
+        assert done(connection) == []
+    assert done(connection) == []
+    assert contents_of(client, topic) == {0: numbers(1, 2)}
+    assert client.commit_write(write_id).repeated
+
+
+def test_a_chunk_in_flight_keeps_its_write(
+    client: Client, connection: AnyConnection, connect: Connect, clock: Clock
+) -> None:
+    """One that is published as it comes, past the timeout."""
+    write_id = begin(client, topic=new_topic(client), atomic=False)
+    clock.advance("2 days")
+    with connect() as session:
+        stage(Client(session), write_id, numbers(1, 2))
+        assert done(connection) == []
+    assert client.commit_write(write_id).messages == 2
+
+
+def test_committed_writes_are_kept_for_their_producers(
+    client: Client, connection: AnyConnection, clock: Clock
+) -> None:
+    """Those without a producer for a day, for a commit that is repeated."""
+    topic = new_topic(client)
+    named, nameless = begin(client, topic=topic, producer="job", seq=1), begin(client, topic=topic)
+    for write_id in (named, nameless):
+        client.commit_write(write_id)
+    clock.advance("23 hours")
+    assert done(connection) == []
+    assert known(connection) == {named, nameless}
+    clock.advance("30 days")
+    assert done(connection) == []
+    assert known(connection) == {named}
+    assert client.begin_write(topic=topic, producer="job", seq=1).repeated
+
+
+def test_writes_to_what_was_dropped(client: Client, connection: AnyConnection) -> None:
+    """Open ones and committed ones; others stay, also where numbers are the same."""
+    topic, queue = new_topic(client), new_queue(client)
+    kept = new_topic(client)
+    staying = begin(client, topic=kept)
+    for target in ({"topic": topic}, {"queue": queue}):
+        stage(client, begin(client, **target), numbers(1, 2))
+        client.commit_write(begin(client, **target, producer="job", seq=1))
+    client.drop_topic(topic)
+    client.drop_queue(queue)
+    assert len(known(connection)) == 5
+    assert sorted(action for action, _ in done(connection)) == [
+        "bulk write forgotten",
+        "bulk write forgotten",
+        "staged write removed",
+        "staged write removed",
+    ]
+    assert known(connection) == {staying}
+    assert client.commit_write(staying).messages == 0
+
+
+def test_a_locked_write_makes_it_busy_and_nothing_else(
+    client: Client, connection: AnyConnection, connect: Connect, clock: Clock
+) -> None:
+    """cleanup waits a moment at most."""
+    write_id = begin(client, topic=new_topic(client))
+    client.commit_write(write_id)
+    clock.advance("2 days")
+    with connect() as session:
+        session.execute("select from pgq.bulk_write for update")
+        assert ("busy", "writes") in [(row[0], row[1]) for row in cleanup(connection)]
+    assert done(connection) == []
+    assert known(connection) == set()
+
+
+def test_cleanup_under_read_uncommitted(connect: Connect) -> None:
+    """PostgreSQL treats it as READ COMMITTED."""
+    session = connect(isolation_level="read uncommitted")
+    assert cleanup(session) == []
+    session.rollback()
+    session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    with pytest.raises(psycopg.errors.ActiveSqlTransaction):
+        cleanup(session)
