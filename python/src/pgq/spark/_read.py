@@ -155,7 +155,6 @@ def frame_of(
             select
                 m.key,
                 coalesce(m.body, convert_to(m.payload::text, 'UTF8')) as value,
-                {quoted(topic)}::text as topic,
                 m.partition,
                 m.log_offset as "offset",
                 m.published_at as "timestamp",
@@ -169,13 +168,15 @@ def frame_of(
     return rows.select(
         F.col("key").cast("binary").alias("key"),
         "value",
-        "topic",
+        F.lit(topic).alias("topic"),
         "partition",
         "offset",
         "timestamp",
+        # most messages have none, and parsing a null costs as much as parsing an object
         F.expr(
-            "transform(map_entries(from_json(headers, 'map<string,string>')),"
-            " e -> struct(e.key as key, cast(e.value as binary) as value))"
+            "case when headers is not null then"
+            " transform(map_entries(from_json(headers, 'map<string,string>')),"
+            " e -> struct(e.key as key, cast(e.value as binary) as value)) end"
         ).alias("headers"),
     )
 

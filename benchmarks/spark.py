@@ -1,0 +1,353 @@
+"""Measure Spark's ways into and out of pgq beside the raw ones, on the same rows, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.harness import Bench, BenchmarkError, Database, commit_of  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["main"]
+
+TOPIC = "bench"
+READ_TASKS = 8
+
+RAW_TABLES = (
+    "create table plain (id bigint generated always as identity primary key, body bytea not null)",
+    "create table raw (log_offset bigint primary key, published_at timestamptz not null,"
+    " key text, headers jsonb, body bytea not null)",
+)
+
+
+@dataclass
+class Place:
+    """The database, the session and the rows of one measurement."""
+
+    bench: Bench
+    spark: SparkSession
+    database: Database
+    frame: DataFrame
+    rows: int
+
+    @property
+    def url(self) -> str:
+        """For the JDBC driver."""
+        from psycopg.conninfo import conninfo_to_dict
+
+        place = conninfo_to_dict(self.database.dsn)
+        return f"jdbc:postgresql://{place['host']}:{place['port']}/{place['dbname']}"
+
+    def broker(self) -> Any:
+        """pgq in that database."""
+        from pgq.spark import Pgq
+
+        return Pgq(self.spark, self.url, {"user": "postgres"})
+
+    def properties(self) -> dict[str, str]:
+        """What the raw ways get as well: the settings that read fastest."""
+        return {
+            "user": "postgres",
+            "driver": "org.postgresql.Driver",
+            "prepareThreshold": "-1",
+            "fetchsize": "10000",
+        }
+
+
+# ------------------------------------------------------------------------------ writing
+
+
+def copy_rows(place: Place) -> None:
+    """Each task copies its rows into a table with one index, by psycopg and in binary form."""
+    dsn = place.database.dsn
+
+    def copy(batches: Iterator[Any]) -> Iterator[Any]:
+        import psycopg
+        import pyarrow as pa
+
+        with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
+            with cursor.copy("copy plain (body) from stdin (format binary)") as stream:
+                stream.set_types(["bytea"])
+                for batch in batches:
+                    for value in batch.column(0).to_pylist():
+                        stream.write_row((value,))
+        yield pa.RecordBatch.from_pydict({"done": pa.array([1], pa.int32())})
+
+    rows = place.frame.selectExpr("cast(value as binary) as value")
+    rows.mapInArrow(copy, "done int").collect()  # type: ignore[arg-type]
+
+
+def jdbc_rows(place: Place) -> None:
+    """Spark's own JDBC writer, a row for each row, into a table with one index."""
+    (
+        place.frame.selectExpr("cast(value as binary) as body")
+        .write.format("jdbc")
+        .options(url=place.url, dbtable="plain", reWriteBatchedInserts="true", batchsize="5000")
+        .options(**place.properties())
+        .mode("append")
+        .save()
+    )
+
+
+def pgq_fast(place: Place) -> None:
+    """Chunks that are published as they come."""
+    place.broker().publish(place.frame, TOPIC, producer="bench", seq=1, mode="fast")
+
+
+def pgq_atomic(place: Place) -> None:
+    """Chunks that are staged, and one commit."""
+    place.broker().publish(place.frame, TOPIC, producer="bench", seq=1)
+
+
+# ------------------------------------------------------------------------------ reading
+
+
+def _read(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def read_raw(place: Place) -> None:
+    """The raw table by partitionColumn."""
+    _read(
+        place.spark.read.jdbc(
+            place.url,
+            "raw",
+            column="log_offset",
+            lowerBound=1,
+            upperBound=place.rows + 1,
+            numPartitions=READ_TASKS,
+            properties=place.properties(),
+        )
+    )
+
+
+def read_pgq(place: Place) -> None:
+    """The topic, as users read it."""
+    _read(place.broker().read(TOPIC, min_partitions=READ_TASKS))
+
+
+def read_lateral(place: Place) -> None:
+    """The topic by ranges that are joined with fetch_range: what the view is there to beat."""
+    with place.database.connect() as connection:
+        found = connection.execute("select * from pgq.list_offsets(%s)", [TOPIC]).fetchall()
+    ranges = ", ".join(
+        f"({place_in}, {partition}, {first}, {last})"
+        for place_in, (partition, first, last, _) in enumerate(found)
+    )
+    _read(
+        place.spark.read.jdbc(
+            place.url,
+            f"""(
+                select r.i, f.key, coalesce(f.body, convert_to(f.payload::text, 'UTF8')) as value,
+                    f.partition, f.log_offset, f.published_at, f.headers::text as headers
+                from (values {ranges}) as r (i, partition, first_offset, last_offset)
+                cross join lateral pgq.fetch_range(
+                    '{TOPIC}', r.partition, r.first_offset, r.last_offset
+                ) as f
+            ) as messages""",
+            column="i",
+            lowerBound=0,
+            upperBound=len(found),
+            numPartitions=len(found),
+            properties=place.properties(),
+        )
+    )
+
+
+# ------------------------------------------------------------------------------ the runs
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is compared: the reference first."""
+
+    name: str
+    title: str
+    systems: Mapping[str, Callable[[Place], None]]
+    targets: Mapping[str, float]
+    keeps: bool = False
+    """Whether all systems use one database that is filled beforehand."""
+
+
+CELLS = [
+    Cell(
+        "write",
+        "write",
+        {"copy": copy_rows, "jdbc": jdbc_rows, "fast": pgq_fast, "atomic": pgq_atomic},
+        {"fast": 0.75, "atomic": 0.5},
+    ),
+    Cell(
+        "read",
+        "read",
+        {"raw": read_raw, "pgq": read_pgq, "lateral": read_lateral},
+        {"pgq": 0.7},
+        keeps=True,
+    ),
+]
+
+
+def source(spark: SparkSession, rows: int, size: int, partitions: int) -> DataFrame:
+    """Rows of JSON text of about so many bytes, kept in memory."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    spare = len('{"id": 1234567, "filler": ""}')
+    frame = spark.range(0, rows, 1, partitions).select(
+        F.concat(
+            F.lit('{"id": '),
+            F.col("id"),
+            F.lit(', "filler": "'),
+            F.substring(
+                F.repeat(F.sha2(F.col("id").cast("string"), 256), 1 + size // 64), 1, size - spare
+            ),
+            F.lit('"}'),
+        ).alias("value")
+    )
+    frame = frame.persist(StorageLevel.MEMORY_ONLY)
+    frame.count()
+    return frame
+
+
+def check(place: Place, system: str) -> None:
+    """Fail unless the database holds what it should."""
+    if system in ("copy", "jdbc"):
+        place.database.expect("rows", "select count(*) from plain", place.rows)
+    elif system in ("fast", "atomic"):
+        place.database.expect(
+            "messages, and offsets without gaps",
+            "select sum(last_offset)::bigint, (select count(*) from pgq.messages)"
+            f" from pgq.list_offsets('{TOPIC}')",
+            place.rows,
+            place.rows,
+        )
+
+
+def fill(place: Place) -> None:
+    """The same messages in the topic and in the raw table."""
+    pgq_fast(place)
+    place.database.run(
+        "insert into raw select row_number() over (order by partition, log_offset), published_at,"
+        " key, headers, body from pgq.messages",
+        "vacuum analyze",
+    )
+
+
+def measure(
+    bench: Bench, spark: SparkSession, frame: DataFrame, cell: Cell, chosen: argparse.Namespace
+) -> dict[str, list[float]]:
+    """Seconds of each round, by system; the systems of a round run in a new random order."""
+    found: dict[str, list[float]] = {name: [] for name in cell.systems}
+    kept: Database | None = None
+    for number in range(chosen.rounds + 1):
+        order = list(cell.systems)
+        random.shuffle(order)
+        for system in order:
+            database = kept or bench.fresh("spark", template="template_spark")
+            place = Place(bench, spark, database, frame, chosen.rows)
+            if kept is None:
+                database.run(*RAW_TABLES)
+                database.run(f"select pgq.create_topic('{TOPIC}', {chosen.partitions})")
+            if cell.keeps and kept is None:
+                fill(place)
+                kept = database
+            bench.checkpoint()
+            start = time.monotonic()
+            cell.systems[system](place)
+            seconds = time.monotonic() - start
+            check(place, system)
+            # The first round warms up Spark's classes and compiled code.
+            if number > 0:
+                found[system].append(seconds)
+            rate = chosen.rows / seconds
+            label = f"round {number}" if number else "warm-up"
+            print(f"  {cell.name} {label}: {system} {rate:,.0f}/s", file=sys.stderr, flush=True)
+    return found
+
+
+def report(results: Mapping[str, Mapping[str, Sequence[float]]], rows: int) -> str:
+    """The table, in Markdown."""
+    lines = ["| cell | system | rows/s | of the reference | target | |", "|---|---|---|---|---|---|"]
+    for cell in CELLS:
+        if cell.name not in results:
+            continue
+        rates = {
+            name: rows / statistics.median(seconds)
+            for name, seconds in results[cell.name].items()
+        }
+        reference = rates[next(iter(cell.systems))]
+        for name, rate in rates.items():
+            target = cell.targets.get(name)
+            verdict = "" if target is None else "pass" if rate / reference >= target else "MISS"
+            shown = "" if target is None else f">= {target}"
+            lines.append(
+                f"| {cell.title} | {name} | {rate:,.0f} | {rate / reference:.2f} | {shown} "
+                f"| {verdict} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="spark.py", description=__doc__)
+    parser.add_argument("--cell", choices=[cell.name for cell in CELLS], help="only this cell")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--size", type=int, default=200, help="bytes of a row (default 200)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--partitions", type=int, default=8, help="of the topic (default 8)")
+    parser.add_argument("--tasks", type=int, default=4, help="that write (default 4)")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--pg-bin", type=Path, help="folder with the PostgreSQL programs to use")
+    parser.add_argument("--wal", type=int, default=4, help="GB of WAL kept ready (default 4)")
+    parser.add_argument("--markdown", type=Path, help="write the table to this file")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cells asked for; 0 when every run was sound, whatever the targets."""
+    chosen = options(arguments)
+    from pgq.spark._local import local_session
+
+    spark = local_session(chosen.master, name="pgq bench")
+    try:
+        with Bench(bin_dir=chosen.pg_bin, wal_gigabytes=chosen.wal) as bench:
+            description = {
+                "revision": commit_of(HERE),
+                **bench.description(),
+                "Spark": f"{spark.version}, {chosen.master}",
+                "rows": f"{chosen.rows:,} of {chosen.size} bytes,"
+                f" median of {chosen.rounds} rounds after one that warms up",
+            }
+            bench.install("template_spark", HERE.parent / "sql" / "install.sql")
+            frame = source(spark, chosen.rows, chosen.size, chosen.tasks)
+            results = {
+                cell.name: measure(bench, spark, frame, cell, chosen)
+                for cell in CELLS
+                if chosen.cell in (None, cell.name)
+            }
+    except BenchmarkError as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        spark.stop()
+    machine = "\n".join(f"- {name}: {value}" for name, value in description.items())
+    text = f"{machine}\n\n{report(results, chosen.rows)}"
+    print(text)
+    if chosen.markdown is not None:
+        chosen.markdown.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
