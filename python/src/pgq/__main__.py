@@ -68,6 +68,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--rows", type=_rows, help="take only so many of the 336,776 flights")
     demo.set_defaults(command=_demo)
+
+    demo_spark = commands.add_parser(
+        "demo-spark",
+        help="send real data through Spark, in batch and as a stream",
+        description="Send the flights that left New York in 2013 through a topic to Spark, which "
+        "adds them up by route and publishes the sums: as a batch, repeated once, and as a "
+        "stream, which crashes once. Checks every figure, and leaves nothing behind.",
+    )
+    demo_spark.add_argument(
+        "--database",
+        metavar="URL",
+        help="connection string; default: DATABASE_URL, else a temporary server of its own",
+    )
+    demo_spark.add_argument("--rows", type=_rows, help="take only so many of the 336,776 flights")
+    demo_spark.set_defaults(command=_demo_spark)
     return parser
 
 
@@ -147,17 +162,34 @@ def _demo(given: argparse.Namespace) -> int:
         from pgq.demo import DemoError, run
     except ModuleNotFoundError as error:
         raise _missing(error) from None
-    # Leave by the ordinary way out, which takes everything down, when told to stop.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    _leave_in_order()
     try:
         return run(given.rows)
     except DemoError as error:
         raise _CommandError(str(error)) from None
 
 
-def _missing(error: ModuleNotFoundError) -> _CommandError:
-    return _CommandError(f"the module {error.name} is missing: pip install 'pgq[demo]'")
+def _demo_spark(given: argparse.Namespace) -> int:
+    try:
+        from pgq.demo import DemoError
+        from pgq.demo._spark import run
+    except ModuleNotFoundError as error:
+        raise _missing(error, "demo,spark") from None
+    _leave_in_order()
+    try:
+        return run(given.rows, database=given.database)
+    except DemoError as error:
+        raise _CommandError(str(error)) from None
+
+
+def _leave_in_order() -> None:
+    """Leave by the ordinary way out, which takes everything down, when told to stop."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
+def _missing(error: ModuleNotFoundError, extras: str = "demo") -> _CommandError:
+    return _CommandError(f"the module {error.name} is missing: pip install 'pgq[{extras}]'")
 
 
 if __name__ == "__main__":

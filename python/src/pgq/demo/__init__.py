@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from pgq.demo._main import DemoError, run
+from pgq.demo._common import DemoError
+from pgq.demo._main import run
 
 __all__ = ["DemoError", "run"]

@@ -101,6 +101,8 @@ class Expected:
     """Arrival delays by airline."""
     airports: dict[str, Figures] = field(default_factory=dict)
     """Departure delays by airport of origin."""
+    routes: dict[tuple[str, str], Figures] = field(default_factory=dict)
+    """Arrival delays by airports of origin and destination."""
     badly_delayed: list[tuple[int, str, int, int]] = field(default_factory=list)
     """Line, airline, flight number and minutes of each badly delayed arrival."""
 
@@ -114,6 +116,7 @@ def expected(data: Path, limit: int | None) -> Expected:
         result.flights += 1
         result.airlines.setdefault(row["carrier"], Figures()).add(arrival)
         result.airports.setdefault(row["origin"], Figures()).add(departure)
+        result.routes.setdefault((row["origin"], row["dest"]), Figures()).add(arrival)
         if arrival is not None and arrival >= BADLY_DELAYED:
             result.badly_delayed.append((line, row["carrier"], int(row["flight"]), arrival))
     return result

@@ -7,8 +7,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.context import SpawnProcess
@@ -22,6 +21,16 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from pgq import Client
+from pgq.demo._common import (
+    Belongings,
+    Check,
+    DemoError,
+    conclude,
+    installed,
+    mark,
+    one,
+    reserved,
+)
 from pgq.demo._flights import (
     BADLY_DELAYED,
     Expected,
@@ -47,7 +56,6 @@ from pgq.demo._parts import (
     work,
 )
 from pgq.embedded import target
-from pgq.migrate import MigrationError, migrate
 
 __all__ = ["DemoError", "run"]
 
@@ -57,8 +65,7 @@ STALL = 60.0
 """Seconds without any progress after which the demo gives up."""
 
 
-class DemoError(Exception):
-    """The demo cannot run, or had to give up; the message says why."""
+BELONGINGS = Belongings("pgq demo", SCHEMA, topics=(TOPIC,), queues=(QUEUE,))
 
 
 @dataclass
@@ -70,14 +77,6 @@ class Outcome:
     victim_job: int | None = None
     killed_at: float = 0.0
     redelivered_after: float | None = None
-
-
-@dataclass(frozen=True)
-class Check:
-    """One statement that holds or does not."""
-
-    holds: bool
-    text: str
 
 
 def run(rows: int | None = None, *, console: Console | None = None) -> int:
@@ -98,80 +97,20 @@ def run(rows: int | None = None, *, console: Console | None = None) -> int:
         f"[bold]{len(wanted.badly_delayed):,}[/] arrived {BADLY_DELAYED // 60} hours late or more"
     )
     with target() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
-        with _installed(connection), _stage(connection):
-            client = Client(connection)
+        client = Client(connection)
+        with installed(connection), reserved(client, BELONGINGS):
+            with connection.transaction():
+                connection.execute(TABLES)
+                client.create_topic(TOPIC, partitions=PARTITIONS)
+                client.create_group(TOPIC, AIRLINES)
+                client.create_group(TOPIC, AIRPORTS)
+                client.create_queue(QUEUE, lease=JOB_LEASE, notify=True)
             version = connection.info.server_version // 10000
             console.print(f"PostgreSQL {version} with pgq {client.version()}\n")
             outcome = _perform(dsn, data, rows, wanted, connection, console)
             checks = _checks(client, wanted, outcome)
-            _summary(console, data, client, wanted, outcome, checks)
-    return 0 if all(check.holds for check in checks) else 1
-
-
-# -- the stage -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _installed(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Install pgq where it is not, and take it away again unless it has found users."""
-    client = Client(connection)
-    if _is_installed(client):
-        yield
-        return
-    try:
-        migrate(connection)
-    except MigrationError as error:
-        raise DemoError(str(error)) from None
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            with connection.transaction():
-                if not client.list_topics() and not client.list_queues():
-                    connection.execute("drop schema pgq cascade")
-
-
-def _is_installed(client: Client) -> bool:
-    try:
-        client.version()
-        client.list_topics()
-    except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
-        return False
-    return True
-
-
-@contextmanager
-def _stage(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Make the topic, its groups, the queue and the tables, and remove them in the end."""
-    client = Client(connection)
-    if not _one(connection, "select pg_try_advisory_lock(hashtext('pgq demo'))"):
-        raise DemoError("another demo is running in this database")
-    if _one(connection, "select to_regnamespace('pgq_demo') is not null"):
-        _clear(client)  # left by a demo that was killed
-    if TOPIC in {topic.topic for topic in client.list_topics()}:
-        raise DemoError(f'there is a topic "{TOPIC}" that the demo did not make')
-    if QUEUE in {queue.queue for queue in client.list_queues()}:
-        raise DemoError(f'there is a queue "{QUEUE}" that the demo did not make')
-    try:
-        with connection.transaction():
-            connection.execute(TABLES)
-            client.create_topic(TOPIC, partitions=PARTITIONS)
-            client.create_group(TOPIC, AIRLINES)
-            client.create_group(TOPIC, AIRPORTS)
-            client.create_queue(QUEUE, lease=JOB_LEASE, notify=True)
-        yield
-    finally:
-        if not connection.closed:
-            _clear(client)
-
-
-def _clear(client: Client) -> None:
-    with client.connection.transaction():
-        if TOPIC in {topic.topic for topic in client.list_topics()}:
-            client.drop_topic(TOPIC)
-        if QUEUE in {queue.queue for queue in client.list_queues()}:
-            client.drop_queue(QUEUE)
-        client.connection.execute(f"drop schema if exists {SCHEMA} cascade".encode())
+            _summary(console, data, client, wanted, outcome)
+            return conclude(console, checks)
 
 
 # -- the performance -------------------------------------------------------------------------------
@@ -295,7 +234,7 @@ def _progress(connection: psycopg.Connection[Any]) -> dict[str, int]:
         "published": sum(row.tip for row in airlines),
         "airlines": sum(row.position for row in airlines),
         "airports": sum(row.position for row in airports),
-        "jobs": _one(connection, "select count(*) from pgq_demo.report"),
+        "jobs": one(connection, "select count(*) from pgq_demo.report"),
     }
 
 
@@ -406,7 +345,7 @@ def _checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
         ),
     ]
     if late:
-        attempt = _one(
+        attempt = one(
             connection,
             "select min(attempt) from pgq_demo.report where job_id = %s",
             outcome.victim_job,
@@ -442,11 +381,6 @@ def _total(figures: dict[str, Figures]) -> int:
     return sum(figure.flights for figure in figures.values())
 
 
-def _one(connection: psycopg.Connection[Any], statement: str, *values: Any) -> Any:
-    row = connection.execute(statement.encode(), values).fetchone()
-    return row[0] if row else None
-
-
 # -- the summary -----------------------------------------------------------------------------------
 
 
@@ -456,7 +390,6 @@ def _summary(
     client: Client,
     wanted: Expected,
     outcome: Outcome,
-    checks: list[Check],
 ) -> None:
     names = airline_names(data)
     found = _figures(client.connection, "airline")
@@ -472,7 +405,7 @@ def _summary(
             f"{figures.flights:,}",
             f"{figures.average:.2f}",
             f"{straight.average:.2f}",
-            _mark(console, figures == straight),
+            mark(console, figures == straight),
         )
     console.print(table)
     rates = Table(title="Rates, all at the same time", title_style="bold")
@@ -482,16 +415,3 @@ def _summary(
     for name, (count, seconds) in outcome.rates.items():
         rates.add_row(_LABELS[name], f"{count:,}", f"{seconds:.1f}", f"{count / seconds:,.0f}")
     console.print(rates)
-    console.print()
-    for check in checks:
-        console.print(f"{_mark(console, check.holds)} {escape(check.text)}", highlight=False)
-    if all(check.holds for check in checks):
-        console.print("\n[bold green]Nothing lost, nothing counted twice.[/]")
-    else:
-        console.print("\n[bold red]The figures do not agree.[/]")
-
-
-def _mark(console: Console, good: bool) -> str:
-    if console.encoding.lower().startswith("utf"):
-        return "[green]✓[/]" if good else "[red]✗[/]"
-    return "[green]ok[/]" if good else "[red]WRONG[/]"

