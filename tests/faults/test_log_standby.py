@@ -89,7 +89,21 @@ def test_reading_on_a_standby(primary: Server, standby: Server) -> None:
             assert error.diag.message_detail == detail
             assert error.diag.message_hint is not None
             assert "replicated" in error.diag.message_hint
+            refused(
+                "MQ004",
+                reader.check_range,
+                topic="t",
+                partition=0,
+                first_offset=first,
+                last_offset=last,
+            )
         assert read(1, 3) == [1, 2, 3]
+        assert reader.list_offsets(topic="t") == [(0, 1, 3, None)]
+        shown = below.execute(
+            "select log_offset from pgq.messages where partition_id"
+            " = pgq.check_range('t', 0, 1, 3) and log_offset between 1 and 3 order by 1"
+        ).fetchall()
+        assert shown == [(1,), (2,), (3,)]
 
         below.execute("select pg_wal_replay_resume()")
         wait_until(lambda: tip(reader, "t") == 5, what="for the replay to go on")

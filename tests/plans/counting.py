@@ -43,12 +43,13 @@ class Reader:
     def call(self, function: str, **arguments: Any) -> list[Any]:
         """Call a function in a transaction of its own and return its rows; see ``last``."""
         named = ", ".join(f"{name} => %({name})s" for name in arguments)
+        return self.run(f"select * from pgq.{function}({named})", arguments)
+
+    def run(self, statement: str, arguments: dict[str, Any]) -> list[Any]:
+        """Run a statement in a transaction of its own and return its rows; see ``last``."""
         with self.connection.transaction():
             before = self._counters()
-            rows = self.connection.execute(
-                f"select * from pgq.{function}({named})",
-                arguments,
-            ).fetchall()
+            rows = self.connection.execute(statement.encode(), arguments).fetchall()
             after = self._counters()
         scanned = set(after.scanned or ()) if after.scans > before.scans else set()
         self.last = Work(after.entries - before.entries, frozenset(scanned))
