@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -20,6 +21,7 @@ from pgq import (
     UnknownPartition,
     UnknownQueue,
     UnknownTopic,
+    WriteLost,
     errors,
     translated,
 )
@@ -61,6 +63,7 @@ CASES: list[tuple[type[PgqError], str, type[psycopg.Error], Callable[[Client], o
         psycopg.ProgrammingError,
         lambda c: c.publish("readings", 1, partition=5),
     ),
+    (WriteLost, "MQ008", psycopg.OperationalError, lambda c: c.commit_write(UUID(int=0))),
 ]
 
 
