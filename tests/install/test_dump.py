@@ -64,6 +64,14 @@ def _live_a_little(connection: Connection) -> None:
         "select pgq.nack(job_id, lease_token, error => 'broken')"
         " from pgq.claim_job(queue => 'work')",
         "select * from pgq.claim_job(queue => 'work', lease => '1 hour')",
+        "select pgq.commit_write(write_id) from"
+        " pgq.begin_write(queue => 'short', producer => 'job', seq => 1)",
+        "select pgq.write_chunk(write_id, task => 0, task_attempt => 'a', chunk => 0,"
+        " packed => '1', lengths => array[1], keys => array['k'], last => true) from"
+        " pgq.begin_write(topic => 'forever', producer => 'job', seq => 1)",
+        "select pgq.write_chunk(write_id, task => 0, task_attempt => 'a', chunk => 0,"
+        " packed => '2', lengths => array[1]) from"
+        " pgq.begin_write(topic => 'forever', producer => 'job', seq => 2, atomic => false)",
         "select * from pgq.cleanup()",
     ):
         connection.execute(statement.encode())
@@ -128,6 +136,18 @@ def _goes_on(connection: Connection) -> None:
         "select log_offset, payload from pgq.fetch_range(topic => 'readings', partition => 0,"
         " first_offset => 1, last_offset => 2)",
     ) == [(1, 1), (2, 2)]
+    # writes go on, with what was staged for them, and are known
+    states = _rows(
+        connection,
+        "select (pgq.commit_write(write_id)).messages from pgq.bulk_write order by bulk_write_id",
+    )
+    assert states == [(0,), (1,), (1,)]
+    assert _rows(
+        connection,
+        "select repeated from pgq.begin_write(queue => 'short', producer => 'job', seq => 1)",
+    ) == [(True,)]
+    bodies = "select body from pgq.messages where topic = 'forever' and key is distinct from 'k'"
+    assert _rows(connection, bodies) == [(b"2",)]
     # what is leased stays leased
     assert (
         _rows(
