@@ -273,6 +273,7 @@ def local_session(
     folder = Path(tempfile.mkdtemp(prefix="pgq-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     _write(folder / "log4j2.properties", _LOGGING)
+    (folder / "java").mkdir()
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -289,7 +290,7 @@ def local_session(
         settings,
         "spark.driver.extraJavaOptions",
         f"-Dlog4j2.configurationFile=file:{folder / 'log4j2.properties'} "
-        f"-Dderby.system.home={folder / 'derby'}",
+        f"-Djava.io.tmpdir={folder / 'java'} -Dderby.system.home={folder / 'derby'}",
         separator=" ",
     )
     missing = None
