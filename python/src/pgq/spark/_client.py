@@ -242,9 +242,7 @@ class Pgq:
     def _claim(
         self, transaction: DriverConnection, topic: str, consumer_group: str, max_messages: int
     ) -> list[OffsetRange]:
-        """Ranges of several partitions: each call takes from one that nobody has."""
-        partitions = len(transaction.call("list_offsets", {"topic": ("text", topic)}))
-        share = max(1, -(-max_messages // partitions)) if max_messages > 0 else max_messages
+        """Take from one partition after the other, of those that nobody has."""
         ranges: list[OffsetRange] = []
         left = max_messages
         while not ranges or left > 0:
@@ -253,7 +251,7 @@ class Pgq:
                 {
                     "topic": ("text", topic),
                     "consumer_group": ("text", consumer_group),
-                    "max_messages": ("integer", min(share, left)),
+                    "max_messages": ("integer", left),
                 },
             )
             if not found:

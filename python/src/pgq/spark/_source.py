@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pyspark
@@ -72,16 +75,16 @@ SCHEMA = (
 BATCH_BYTES = 4 << 20
 """About how much is handed to Spark at a time."""
 
-CHUNK_ROWS = 20_000
+CHUNK_ROWS = 50_000
 """How many messages one call asks for at most; the database has them all before it answers."""
 
 _EARLIEST, _LATEST = -2, -1
+_EPOCH = 946_684_800_000_000
+"""From 1970 to 2000, where PostgreSQL counts from, in microseconds."""
 _LAST_TIMESTAMP = 253_402_300_799_999
 _ID = "@id"
 
 _log = logging.getLogger("pgq.spark")
-
-_Result = TypeVar("_Result")
 
 
 # ---------------------------------------------------------------------------- options
@@ -514,18 +517,43 @@ from pgq.list_offsets(
 ) as o
 """
 
+# One row with the columns of a batch: that of Arrow is made of it with little work in Python. The
+# function is read in its order, which nothing here changes; what exceeds the size is left out, so
+# that a few huge messages among small ones fill no memory.
 _MESSAGES = """
 select
-    m.log_offset,
-    (extract(epoch from m.published_at) * 1000000)::bigint,
-    convert_to(m.key, 'UTF8'),
-    coalesce(m.body, convert_to(m.payload::text, 'UTF8')),
-    case when m.headers is not null then array(select e.key from jsonb_each(m.headers) as e) end,
+    string_agg(int8send(m.log_offset), ''),
+    string_agg(timestamptz_send(m.published_at), ''),
+    string_agg(m.value, ''),
+    string_agg(int4send(octet_length(m.value)), ''),
+    string_agg(m.key, ''),
+    string_agg(int4send(coalesce(octet_length(m.key), -1)), ''),
     case
-        when m.headers is not null
-            then array(select convert_to(e.value, 'UTF8') from jsonb_each_text(m.headers) as e)
+        when count(m.headers) > 0 then array_agg(
+            case
+                when m.headers is not null then (
+                    select coalesce(jsonb_agg(jsonb_build_array(e.key, e.value)), '[]')::text
+                    from jsonb_each_text(m.headers) as e
+                )
+            end
+        )
     end
-from pgq.fetch_range(%(topic)s, %(partition)s, %(first)s, %(last)s) as m
+from (
+    select
+        v.*,
+        sum(octet_length(v.value)) over (rows unbounded preceding) as size
+    from (
+        select
+            m.log_offset,
+            m.published_at,
+            m.headers,
+            convert_to(m.key, 'UTF8') as key,
+            coalesce(m.body, convert_to(m.payload::text, 'UTF8')) as value
+        from pgq.fetch_range(%(topic)s, %(partition)s, %(first)s, %(last)s) as m
+        offset 0
+    ) as v
+) as m
+where m.size - octet_length(m.value) < %(size)s
 """
 
 
@@ -570,17 +598,14 @@ def read_range(options: Options, part: OffsetRange) -> Iterator[pyarrow.RecordBa
     """The messages of a range as record batches of some megabytes."""
     checks = Checks(options.topic, options.fail_on_data_loss)
     position = part.first_offset
-    chunk = 1000
+    rows = 1000
     with options.connect() as connection:
         while position <= part.last_offset:
-            last = min(part.last_offset, position + chunk - 1)
-            size = 0
+            last = min(part.last_offset, position + rows - 1)
+            chunk = OffsetRange(part.partition, position, last)
             try:
-                for rows, read in _rows(connection, options.topic, part.partition, position, last):
-                    size += read
-                    yield _record_batch(options.topic, part.partition, rows)
+                batch = _read_chunk(connection, options.topic, chunk)
             except OffsetOutOfRange:
-                # Offsets out of range are an error before the first row comes.
                 log = _log_of(connection, {"topic": options.topic, "timestamp": None})
                 kept = log.partitions[part.partition]
                 if position >= kept.first:
@@ -588,53 +613,85 @@ def read_range(options: Options, part: OffsetRange) -> Iterator[pyarrow.RecordBa
                 checks.removed(part.partition, position, min(kept.first, part.last_offset + 1))
                 position = kept.first
             else:
-                # The next chunk is as long as four batches, were its messages like these.
-                fitting = (last - position + 1) * 4 * BATCH_BYTES // max(size, 1)
-                position = last + 1
-                chunk = max(1, min(CHUNK_ROWS, 2 * chunk, fitting))
+                yield batch
+                position += batch.num_rows
+                # as many as would make up a batch, were they like these
+                fitting = batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1)
+                rows = max(1, min(CHUNK_ROWS, 2 * rows, fitting))
 
 
-def _rows(
-    connection: psycopg.Connection[Any], topic: str, partition: int, first: int, last: int
-) -> Iterator[tuple[list[Any], int]]:
-    """Rows of a range and their size, so many at a time that they make up a batch."""
-    parameters = {"topic": topic, "partition": partition, "first": first, "last": last}
-    # As they come, so that a few huge messages among small ones do not fill the memory.
-    at_once = 100 if psycopg.pq.version() >= 170000 else 1
-    rows: list[Any] = []
-    size = 0
-    with translated(), connection.cursor() as cursor:
-        for row in cursor.stream(_MESSAGES, parameters, binary=True, size=at_once):
-            rows.append(row)
-            size += 50 + len(row[3]) + len(row[2] or b"")
-            if size >= BATCH_BYTES:
-                yield rows, size
-                rows, size = [], 0
-    if rows:
-        yield rows, size
-
-
-def _record_batch(topic: str, partition: int, rows: Iterable[Any]) -> pyarrow.RecordBatch:
+def _read_chunk(
+    connection: psycopg.Connection[Any], topic: str, chunk: OffsetRange
+) -> pyarrow.RecordBatch:
+    """The first messages of a range: all of them if they are not too large, or at least one."""
     import pyarrow as pa
 
-    offsets, times, keys, values, names, texts = zip(*rows)
+    parameters = {
+        "topic": topic,
+        "partition": chunk.partition,
+        "first": chunk.first_offset,
+        "last": chunk.last_offset,
+        "size": BATCH_BYTES,
+    }
+    with translated():
+        row = connection.execute(_MESSAGES, parameters, binary=True).fetchone()
+    assert row is not None
+    offsets, times, values, value_sizes, keys, key_sizes, headers = row
+    numbers = _numbers("q", offsets)
+    count = len(numbers)
+    if numbers != array("q", range(chunk.first_offset, chunk.first_offset + count)):
+        raise AssertionError("messages came in another order than that of their offsets")
+    microseconds = array("q", (time + _EPOCH for time in _numbers("q", times)))
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
-    headers = [
-        None if found is None else [{"key": k, "value": v} for k, v in zip(found, texts[place])]
-        for place, found in enumerate(names)
-    ]
+    header_lists = pa.list_(pa.field("element", header))
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(keys, pa.binary()),
-            pa.array(values, pa.binary()),
-            pa.repeat(pa.scalar(topic, pa.string()), len(offsets)),
-            pa.repeat(pa.scalar(partition, pa.int32()), len(offsets)),
-            pa.array(offsets, pa.int64()),
-            pa.array(times, pa.timestamp("us", tz="UTC")),
-            pa.array(headers, pa.list_(pa.field("element", header))),
+            _binary(keys, key_sizes),
+            _binary(values, value_sizes),
+            pa.repeat(pa.scalar(topic, pa.string()), count),
+            pa.repeat(pa.scalar(chunk.partition, pa.int32()), count),
+            pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(numbers)]),
+            pa.Array.from_buffers(
+                pa.timestamp("us", tz="UTC"), count, [None, pa.py_buffer(microseconds)]
+            ),
+            pa.nulls(count, header_lists)
+            if headers is None
+            else pa.array([_headers(text) for text in headers], header_lists),
         ],
         names=SCHEMA.fieldNames(),
     )
+
+
+def _numbers(kind: str, packed: bytes) -> array[int]:
+    """Numbers in the byte order of the network."""
+    numbers = array(kind)
+    numbers.frombytes(packed)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
+
+
+def _binary(packed: bytes | None, sizes: bytes) -> pyarrow.Array:
+    """Bytes that lie one behind the other, as a column; null where the size is negative."""
+    import pyarrow as pa
+
+    lengths = _numbers("i", sizes)
+    valid = None
+    if min(lengths) < 0:
+        valid = pa.array([length >= 0 for length in lengths]).buffers()[1]
+        lengths = array("i", (max(length, 0) for length in lengths))
+    bounds = array("i", accumulate(lengths, initial=0))
+    buffers = [valid, pa.py_buffer(bounds), pa.py_buffer(packed or b"")]
+    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
+
+
+def _headers(text: str | None) -> list[dict[str, Any]] | None:
+    if text is None:
+        return None
+    return [
+        {"key": key, "value": None if value is None else value.encode()}
+        for key, value in json.loads(text)
+    ]
 
 
 # ---------------------------------------------------------------------------- readers

@@ -136,6 +136,8 @@ def _send(
         .write.format("jdbc")
         .options(**location.options())
         .option("dbtable", "pgq.write_chunks")
+        # Else the driver shows a whole chunk in the text of an error.
+        .option("logServerErrorDetail", "false")
         # A chunk is a batch. An atomic write needs a transaction per task; else each chunk is one.
         .option("batchsize", 1)
         .option("isolationLevel", "READ_COMMITTED" if options.mode == "atomic" else "NONE")

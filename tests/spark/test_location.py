@@ -1,0 +1,63 @@
+"""A JDBC URL and properties, as Spark and psycopg take them."""
+
+from __future__ import annotations
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from pgq.spark._connection import Location, quoted
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("jdbc:postgresql://db:6432/shop", {"host": "db", "port": "6432", "dbname": "shop"}),
+        ("jdbc:postgresql://db/shop", {"host": "db", "port": "5432", "dbname": "shop"}),
+        ("jdbc:postgresql:shop", {"host": "localhost", "port": "5432", "dbname": "shop"}),
+        ("jdbc:postgresql://a:1,b:2/s", {"host": "a,b", "port": "1,2", "dbname": "s"}),
+        ("jdbc:postgresql://[::1]:7/s", {"host": "::1", "port": "7", "dbname": "s"}),
+        ("jdbc:postgresql://db/a%20b", {"host": "db", "port": "5432", "dbname": "a b"}),
+        (
+            "jdbc:postgresql://db/s?sslmode=require&tcpKeepAlive=true",
+            {"host": "db", "port": "5432", "dbname": "s", "sslmode": "require"},
+        ),
+    ],
+)
+def test_a_url_means_the_same_to_psycopg(url: str, expected: dict[str, str]) -> None:
+    found = conninfo_to_dict(Location(url).conninfo())
+    assert found == {**expected, "application_name": "pgq spark"}
+
+
+def test_credentials_leave_the_url() -> None:
+    location = Location("jdbc:postgresql://db/s?user=ann&password=s%26cret&sslmode=require")
+    assert location.url == "jdbc:postgresql://db/s?sslmode=require"
+    assert (location.properties["user"], location.properties["password"]) == ("ann", "s&cret")
+    assert "cret" not in repr(location)
+    found = conninfo_to_dict(location.conninfo())
+    assert (found["user"], found["password"]) == ("ann", "s&cret")
+
+
+def test_properties_of_the_caller_win() -> None:
+    location = Location("jdbc:postgresql://db/s", {"ApplicationName": "etl", "prepareThreshold": "5"})
+    options = location.options()
+    assert (options["ApplicationName"], options["prepareThreshold"]) == ("etl", "5")
+    assert conninfo_to_dict(location.conninfo())["application_name"] == "etl"
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:secret@db/s", "jdbc:mysql://db/s?password=secret", "db", ""]
+)
+def test_other_urls_are_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(ValueError, match="jdbc:postgresql://") as caught:
+        Location(url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["it's", "back\\slash", 'quo"te', "é\n", "$1 ?", "--"])
+def test_literals_are_what_they_were(connection, text: str) -> None:  # type: ignore[no-untyped-def]
+    assert connection.execute(f"select {quoted(text)}".encode()).fetchone() == (text,)
+
+
+def test_a_literal_cannot_have_nul() -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        quoted("a\0b")

@@ -1,0 +1,243 @@
+"""Topics become DataFrames."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+from pyspark.sql import functions as F
+
+from pgq.errors import UnknownTopic
+from support import Clock
+
+AnyConnection = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def topic(connection: AnyConnection) -> str:
+    """1000 messages in each of two partitions; partition 1 has JSON, with keys and headers."""
+    connection.execute("select pgq.create_topic('readings', partitions => 2)")
+    connection.execute(
+        "select pgq.publish_batch('readings', partition => 0, bodies =>"
+        " array(select convert_to('v' || i, 'UTF8') from generate_series(1, 1000) as i))"
+    )
+    connection.execute(
+        "select pgq.publish_batch('readings', partition => 1,"
+        " payloads => array(select jsonb_build_object('i', i) from generate_series(1, 1000) as i),"
+        " keys => array(select 'k' || i from generate_series(1, 1000) as i),"
+        " headers => array_fill(%s::jsonb, array[1000]))",
+        [Jsonb({"trace": "é", "level": 3, "more": {"a": None}})],
+    )
+    return "readings"
+
+
+def test_it_has_the_columns_of_the_kafka_source(broker: Any, topic: str) -> None:
+    assert [(field.name, field.dataType.simpleString()) for field in broker.read(topic).schema] == [
+        ("key", "binary"),
+        ("value", "binary"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("offset", "bigint"),
+        ("timestamp", "timestamp"),
+        ("headers", "array<struct<key:string,value:binary>>"),
+    ]
+
+
+def test_each_message_is_read_once_and_whole(
+    broker: Any, topic: str, connection: AnyConnection
+) -> None:
+    frame = broker.read(topic, min_partitions=7)
+    assert frame.rdd.getNumPartitions() >= 7
+    rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))
+    assert [(row.partition, row.offset) for row in rows] == [
+        (partition, offset) for partition in (0, 1) for offset in range(1, 1001)
+    ]
+    first = rows[0]
+    assert (first.key, bytes(first.value), first.topic, first.headers) == (
+        None,
+        b"v1",
+        "readings",
+        None,
+    )
+    last = rows[-1]
+    assert (bytes(last.key), bytes(last.value)) == (b"k1000", b'{"i": 1000}')
+    assert {header.key: bytes(header.value) for header in last.headers} == {
+        "trace": "é".encode(),
+        "level": b"3",
+        "more": b'{"a":null}',
+    }
+    (published,) = connection.execute(
+        "select published_at at time zone 'UTC' from pgq.messages"
+        " where partition = 1 and log_offset = 1000"
+    ).fetchone() or (None,)
+    # collect shows the time in the zone of this process
+    assert last.timestamp.astimezone(timezone.utc).replace(tzinfo=None) == published
+
+
+def test_what_is_published_later_is_not_in_it(
+    broker: Any, topic: str, connection: AnyConnection
+) -> None:
+    frame = broker.read(topic)
+    connection.execute("select pgq.publish('readings', payload => '1')")
+    assert frame.count() == 2000
+    assert broker.read(topic).count() == 2001
+
+
+def test_a_large_partition_is_read_by_several_tasks(
+    broker: Any, connection: AnyConnection
+) -> None:
+    connection.execute("select pgq.create_topic('large', partitions => 1)")
+    connection.execute(
+        "select pgq.publish_batch('large', bodies => array_fill('x'::bytea, array[500001]))"
+    )
+    frame = broker.read("large")
+    assert frame.rdd.getNumPartitions() == 3
+    assert frame.agg(F.count("*"), F.countDistinct("offset")).first() == (500001, 500001)
+
+
+def test_offsets_bound_it(broker: Any, topic: str) -> None:
+    frame = broker.read(topic, starting_offsets={0: 11, 1: 991}, ending_offsets={0: 21, 1: -1})
+    found = frame.groupBy("partition").agg(F.min("offset"), F.max("offset"), F.count("*"))
+    assert sorted(tuple(row) for row in found.collect()) == [(0, 11, 20, 10), (1, 991, 1000, 10)]
+
+
+def test_offsets_may_come_as_kafkas_json(broker: Any, topic: str) -> None:
+    frame = broker.read(
+        topic,
+        starting_offsets='{"readings": {"0": 1000, "1": -1}}',
+        ending_offsets='{"readings": {"0": 1001, "1": -1}}',
+    )
+    assert [(row.partition, row.offset) for row in frame.collect()] == [(0, 1000)]
+
+
+def test_times_bound_it(broker: Any, connection: AnyConnection, clock: Clock) -> None:
+    connection.execute("select pgq.create_topic('timed', partitions => 1)")
+    moments = []
+    for number in range(4):
+        connection.execute("select pgq.publish('timed', payload => %s)", [Jsonb(number)])
+        (moment,) = connection.execute(
+            "select published_at from pgq.messages order by log_offset desc limit 1"
+        ).fetchone() or (None,)
+        moments.append(moment)
+        clock.advance("1 hour")
+
+    def values(start: datetime | None, end: datetime | None) -> list[bytes]:
+        frame = broker.read("timed", starting_timestamp=start, ending_timestamp=end)
+        return sorted(bytes(row.value) for row in frame.collect())
+
+    assert values(moments[1], moments[3]) == [b"1", b"2"]
+    assert values(moments[2] + timedelta(seconds=1), None) == [b"3"]
+    assert values(None, moments[0]) == []
+
+
+def test_an_empty_range_is_an_empty_frame(broker: Any, topic: str) -> None:
+    frame = broker.read(topic, starting_offsets="latest")
+    assert frame.count() == 0
+    assert "value" in frame.columns
+
+
+def remove_the_first_messages(connection: AnyConnection, clock: Clock) -> None:
+    """Let retention take away what there is, and publish anew."""
+    for _ in range(6):
+        clock.advance("3 days")
+        connection.execute("select pgq.publish('readings', payload => '1', partition => 0)")
+        connection.execute("select pgq.publish('readings', payload => '1', partition => 1)")
+        for _ in range(3):
+            connection.execute("select pgq.cleanup()")
+    (first,) = connection.execute(
+        "select min(first_offset) from pgq.list_offsets('readings')"
+    ).fetchone() or (0,)
+    assert first > 1000
+
+
+def test_what_retention_took_away_is_an_error(
+    broker: Any, topic: str, connection: AnyConnection, clock: Clock
+) -> None:
+    planned = broker.read(topic)
+    remove_the_first_messages(connection, clock)
+    with pytest.raises(Exception, match="out of range"):
+        planned.count()
+    with pytest.raises(Exception, match="out of range"):
+        broker.read(topic, starting_offsets={0: 1, 1: 1}).count()
+    # from the earliest on there is nothing amiss
+    assert broker.read(topic).count() > 0
+
+
+def test_what_retention_took_away_can_be_left_out(
+    broker: Any, topic: str, connection: AnyConnection, clock: Clock
+) -> None:
+    remove_the_first_messages(connection, clock)
+    (kept,) = connection.execute("select count(*) from pgq.messages").fetchone() or (0,)
+    frame = broker.read(topic, starting_offsets={0: 1, 1: 1}, fail_on_data_loss=False)
+    assert frame.count() == kept > 0
+
+
+def test_offsets_that_are_not_there_yet_are_an_error(broker: Any, topic: str) -> None:
+    with pytest.raises(Exception, match="out of range"):
+        broker.read(topic, ending_offsets={0: 1002, 1: 1001}).count()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"starting_offsets": "first"}, "offsets are"),
+        ({"starting_offsets": '{"other": {"0": 1}}'}, "offsets are"),
+        ({"starting_offsets": {0: 1}}, "were given for"),
+        ({"starting_offsets": {0: 1, 1: 1, 2: 1}}, "were given for"),
+        ({"starting_offsets": {0: 0, 1: 1}}, "offsets begin at 1"),
+        ({"starting_timestamp": datetime(2020, 1, 1)}, "needs a time zone"),
+        ({"min_partitions": 0}, "min_partitions"),
+    ],
+    ids=str,
+)
+def test_bad_bounds_are_refused(
+    broker: Any, topic: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        broker.read(topic, **options)
+
+
+def test_an_unknown_topic_is_an_error(broker: Any) -> None:
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        broker.read("nowhere")
+
+
+def test_filters_and_columns_go_to_the_database(broker: Any, topic: str) -> None:
+    frame = broker.read(topic).where("offset <= 3").select("offset")
+    assert sorted(row.offset for row in frame.collect()) == [1, 1, 2, 2, 3, 3]
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "LessThanOrEqual(offset,3)" in plan
+    assert "value" not in plan.partition("ReadSchema")[2]
+
+
+def test_jobs_that_ended_are_read_from_the_archive_and_the_dead_letters(
+    spark: Any, broker: Any, connection: AnyConnection
+) -> None:
+    connection.execute("select pgq.create_queue('mail', max_attempts => 1, backoff => '0')")
+    connection.execute("select pgq.create_queue('other')")
+    for queue in ("mail", "other"):
+        connection.execute(
+            "select pgq.enqueue_batch(%s, payloads =>"
+            " array(select jsonb_build_object('n', i) from generate_series(1, 10) as i))",
+            [queue],
+        )
+    connection.execute(
+        "select pgq.ack(c.job_id, c.lease_token) from pgq.claim_job('mail', max_jobs => 6) as c"
+    )
+    connection.execute(
+        "select pgq.nack(c.job_id, c.lease_token, error => 'no such address')"
+        " from pgq.claim_job('mail', max_jobs => 4) as c"
+    )
+    archived = broker.read_archive("mail", num_partitions=2)
+    assert archived.rdd.getNumPartitions() == 2
+    numbers = archived.select(F.get_json_object("payload", "$.n").cast("int").alias("n"), "outcome")
+    assert sorted((row.n, row.outcome) for row in numbers.collect()) == [
+        (number, "acked") for number in range(1, 7)
+    ]
+    dead = broker.read_dead_letters("mail").select("queue", "attempt", "last_error").distinct()
+    assert [tuple(row) for row in dead.collect()] == [("mail", 1, "no such address")]
+    with pytest.raises(Exception, match='unknown queue "nowhere"'):
+        broker.read_archive("nowhere")
