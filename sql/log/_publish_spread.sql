@@ -18,6 +18,19 @@ declare
     homes integer[];
     fallback integer;
     stamp timestamptz;
+    -- What was found of each partition, by its number, and the offset of each message.
+    tip record;
+    tips bigint[];
+    newest bigint[];
+    ids bigint[];
+    segments integer[];
+    stamps timestamptz[];
+    offsets bigint[] := array_fill(
+        null::bigint, array[cardinality(coalesce(_publish_spread.payloads, '{}'))
+            + cardinality(coalesce(_publish_spread.bodies, '{}'))]
+    );
+    home integer;
+    place integer := 0;
 begin
     select t.*
     into target
@@ -102,8 +115,8 @@ begin
 
     stamp := pgq._clock();
 
-    return query
-    with tip as materialized (
+    -- A new statement: its snapshot is younger than the locks, so it sees the newest offsets.
+    for tip in
         select
             p.partition,
             p.partition_id,
@@ -122,46 +135,48 @@ begin
         ) as m on true
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
-    ),
+    loop
+        tips[tip.partition] := tip.log_offset;
+        newest[tip.partition] := tip.log_offset;
+        ids[tip.partition] := tip.partition_id;
+        segments[tip.partition] := tip.segment;
+        stamps[tip.partition] := tip.published_at;
+    end loop;
 
-    arrival as (
-        select
-            b.*,
-            row_number() over (partition by b.home order by b.position) as place
-        from (
-            select
-                generate_series(1, cardinality(homes)) as position,
-                unnest(homes) as home,
-                unnest(_publish_spread.keys) as key,
-                unnest(_publish_spread.headers) as header,
-                unnest(_publish_spread.payloads) as payload,
-                unnest(_publish_spread.bodies) as body
-        ) as b
-    ),
+    -- In a loop: it takes less time than a window function, which has to sort the messages.
+    foreach home in array homes loop
+        newest[home] := newest[home] + 1;
+        place := place + 1;
+        offsets[place] := newest[home];
+    end loop;
 
-    stored as (
-        insert into pgq.message (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select
-            t.partition_id,
-            t.log_offset + a.place,
-            t.published_at,
-            t.segment,
-            a.key,
-            a.header,
-            a.payload,
-            a.body
-        from arrival as a
-        inner join tip as t on t.partition = a.home
-        returning partition_id, log_offset
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
+    select
+        ids[b.home],
+        b.log_offset,
+        stamps[b.home],
+        segments[b.home],
+        b.key,
+        b.header,
+        b.payload,
+        b.body
+    from (
+        select
+            unnest(homes) as home,
+            unnest(offsets) as log_offset,
+            unnest(_publish_spread.keys) as key,
+            unnest(_publish_spread.headers) as header,
+            unnest(_publish_spread.payloads) as payload,
+            unnest(_publish_spread.bodies) as body
+    ) as b;
 
-    select t.partition, min(s.log_offset), max(s.log_offset)
-    from stored as s
-    inner join tip as t on t.partition_id = s.partition_id
-    group by t.partition
-    order by t.partition;
+    return query
+    select g.partition, tips[g.partition] + 1, newest[g.partition]
+    from generate_subscripts(tips, 1) as g (partition)
+    where tips[g.partition] is not null
+    order by g.partition;
 
     if target.notify then
         perform pg_notify('pgq_topic', _publish_spread.topic);
