@@ -68,6 +68,9 @@ reference: test-environment build ## generate sql/REFERENCE.md and the golden ca
 bench: demo-environment build ## measure side by side; ARGS go to the runner
 	@$(RUN)/python benchmarks/run.py $(ARGS)
 
+bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw ones; ARGS likewise
+	@$(RUN)/python benchmarks/spark.py $(ARGS)
+
 release: lint test ## check everything and build the wheel into dist/
 	@$(RUN)/python -m build --outdir dist python
 	@echo "dist/ holds pgq $(VERSION); CONTRIBUTING.md says what comes next"
@@ -94,7 +97,7 @@ test-environment:
 lint-environment:
 	@python/tools/environment.sh demo spark test lint
 
-.PHONY: help demo demo-spark test test-matrix lint build install installcheck reference bench \
+.PHONY: help demo demo-spark test test-matrix lint build install installcheck reference bench bench-spark \
 	release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
 
 endif
