@@ -7,6 +7,10 @@ partition, with the id of the topic's first partition beside it, which tells a t
 one of the same name::
 
     {"readings": {"0": 15, "1": 9}, "@id": 3}
+
+Spark keeps where each batch ends, but not where the first one began. So the end of that one says it
+too, as ``"@from": {"0": 12, "1": 9}``; else a first batch that is repeated after a crash would
+begin at whatever is the latest offset by then.
 """
 
 from __future__ import annotations
@@ -82,7 +86,7 @@ _EARLIEST, _LATEST = -2, -1
 _EPOCH = 946_684_800_000_000
 """From 1970 to 2000, where PostgreSQL counts from, in microseconds."""
 _LAST_TIMESTAMP = 253_402_300_799_999
-_ID = "@id"
+_ID, _FROM = "@id", "@from"
 
 _log = logging.getLogger("pgq.spark")
 
@@ -228,6 +232,7 @@ def _offsets(name: str, topic: str, text: str) -> Bound:
     try:
         found = json.loads(text)
         topic_id = found.pop(_ID, None)
+        found.pop(_FROM, None)
         offsets = {
             _integer(partition): _integer(offset) for partition, offset in found[topic].items()
         }
@@ -316,26 +321,43 @@ class Position:
 
     topic_id: int
     offsets: Mapping[int, int]
+    began: Mapping[int, int] | None = None
+    """Where the first batch of a stream began, of which this is the start or the end."""
 
     def __getitem__(self, partition: int) -> int:
         return self.offsets.get(partition, 1)
 
+    @property
+    def is_initial(self) -> bool:
+        """Whether this is the start of the first batch."""
+        return self.began == self.offsets
+
     def as_json(self, topic: str) -> dict[str, Any]:
         """The form in which Spark keeps it; equal positions are written in one way."""
-        offsets = {str(partition): self.offsets[partition] for partition in sorted(self.offsets)}
-        return {topic: offsets, _ID: self.topic_id}
+        written = {topic: _by_name(self.offsets), _ID: self.topic_id}
+        return written if self.began is None else {**written, _FROM: _by_name(self.began)}
 
     @classmethod
     def from_json(cls, topic: str, found: Mapping[str, Any]) -> Position:
         """Read what :meth:`as_json` made, perhaps in a run of long ago."""
         if topic not in found or _ID not in found:
-            others = ", ".join(repr(name) for name in found if name != _ID)
+            others = ", ".join(repr(name) for name in found if name not in (_ID, _FROM))
             raise ValueError(
                 f"the checkpoint is not one of topic {topic!r} but of {others or 'something else'}:"
                 " a query that reads another topic needs a checkpoint of its own"
             )
-        offsets = {int(partition): int(offset) for partition, offset in found[topic].items()}
-        return cls(int(found[_ID]), offsets)
+        began = found.get(_FROM)
+        return cls(
+            int(found[_ID]), _by_number(found[topic]), None if began is None else _by_number(began)
+        )
+
+
+def _by_name(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offsets[partition] for partition in sorted(offsets)}
+
+
+def _by_number(offsets: Mapping[str, Any]) -> dict[int, int]:
+    return {int(partition): int(offset) for partition, offset in offsets.items()}
 
 
 class DataLossError(RuntimeError):
@@ -447,10 +469,11 @@ def advance(
         end = until.partitions[partition].after if partition in until.partitions else 0
         waiting[partition] = max(0, end - begins[partition])
     taken = _prorate(waiting, limit, turn=sum(begins.values()))
-    return Position(
-        start.topic_id,
-        {**start.offsets, **{p: begins[p] + count for p, count in taken.items() if count}},
-    )
+    moved = {p: begins[p] + count for p, count in taken.items() if count}
+    if not moved:
+        return start
+    began = start.offsets if start.is_initial else None
+    return Position(start.topic_id, {**start.offsets, **moved}, began)
 
 
 def _prorate(waiting: Mapping[int, int], limit: int | None, *, turn: int) -> dict[int, int]:
@@ -473,6 +496,9 @@ def _prorate(waiting: Mapping[int, int], limit: int | None, *, turn: int) -> dic
 
 def ranges_between(start: Position, end: Position, log: Log, checks: Checks) -> list[OffsetRange]:
     """What a batch reads: what lies between two positions and is there."""
+    if start.is_initial and end.began is not None:
+        # The start was asked for anew, but the batch may have been planned in an earlier run.
+        start = Position(end.topic_id, end.began)
     if end.topic_id != log.topic_id:
         checks.renewed()
         return []
@@ -739,11 +765,10 @@ class _StreamReader(DataSourceStreamReader):
         self._options = options
         self._checks = Checks(options.topic, options.fail_on_data_loss)
         self._database = _Database(options)
+        self._initial: Position | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        start = self._options.start or Bound()
-        position = resolve(start, self._database.log(start.timestamp), self._checks)
-        return position.as_json(self._options.topic)
+        return self._begin().as_json(self._options.topic)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, after = self._position(start), self._position(end)
@@ -759,16 +784,36 @@ class _StreamReader(DataSourceStreamReader):
     def _position(self, offset: Mapping[str, Any]) -> Position:
         return Position.from_json(self._options.topic, offset)
 
-    def _latest(self) -> dict[str, Any]:
-        position = resolve(Bound(), self._database.log(), self._checks)
-        return position.as_json(self._options.topic)
+    def _begin(self) -> Position:
+        """Where the first batch begins; Spark asks more than once, and gets one answer."""
+        if self._initial is None:
+            start = self._options.start or Bound()
+            found = resolve(start, self._database.log(start.timestamp), self._checks)
+            self._initial = Position(found.topic_id, found.offsets, found.offsets)
+        return self._initial
+
+    def _latest(self) -> Position:
+        return resolve(Bound(), self._database.log(), self._checks)
 
 
 class _PlainStreamReader(_StreamReader):
     """For Spark before 4.2, which does not say where a batch starts: it goes to the end."""
 
+    _seen: Position | None = None
+
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
-        return self._latest()
+        began = None if self._seen else self._begin().offsets
+        end = self._latest()
+        if self._seen and (self._seen.topic_id, self._seen.offsets) == (end.topic_id, end.offsets):
+            # in the very form that Spark knows already, so that it makes no batch
+            end = self._seen
+        elif began is not None:
+            end = Position(end.topic_id, end.offsets, began)
+        return end.as_json(self._options.topic)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self._seen = self._position(end)
+        return super().partitions(start, end)
 
 
 if HAS_LIMITS:
@@ -798,7 +843,7 @@ if HAS_LIMITS:
             return end.as_json(self._options.topic)
 
         def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-            return self._latest()
+            return self._latest().as_json(self._options.topic)
 
 
 class PgqDataSource(DataSource):
