@@ -45,7 +45,7 @@ def java_like(folder: Path, version: str) -> Path:
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(
-        f"#!/bin/sh\nexec >&2\necho '    java.home = {folder}'\n"
+        f"#!/bin/sh\nexec >&2\necho '    java.home = {folder}/not/to/be/used'\n"
         f"echo '    java.version = {version}'\n"
     )
     program.chmod(0o755)
@@ -68,9 +68,16 @@ def test_java_home_is_taken_as_it_is(java: Path, tmp_path: Path) -> None:
 
 def test_java_on_the_path(java: Path, tmp_path: Path) -> None:
     (tmp_path / "java").symlink_to(java / "bin" / "java")
-    done = alone("m['find_java']()", PATH=str(tmp_path))
-    found = Path(last_line(done.stdout))
+    found = Path(last_line(alone("m['find_java']()", PATH=str(tmp_path)).stdout))
     assert (found / "bin" / "java").samefile(java / "bin" / "java")
+
+
+def test_a_wrapper_on_the_path_that_lies_in_no_java(java: Path, tmp_path: Path) -> None:
+    (tmp_path / "java").write_text(f'#!/bin/sh\nexec {java}/bin/java "$@"\n')
+    (tmp_path / "java").chmod(0o755)
+    found = Path(last_line(alone("m['find_java']()", PATH=str(tmp_path)).stdout))
+    assert found != tmp_path.parent
+    assert (found / "bin" / "java").is_file()
 
 
 def test_a_java_home_that_is_too_old_is_passed_over(tmp_path: Path) -> None:

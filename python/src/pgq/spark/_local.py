@@ -66,7 +66,7 @@ def find_java() -> Path:
         elif not java.has_vectors:
             return _without_vectors(java.program)
         else:
-            return java.home
+            return _home(name, java)
     found = "; ".join(refused) or "none was found"
     raise SparkSetupError(
         f"Spark needs Java {OLDEST_JAVA} or newer ({found}): install one, name its folder with "
@@ -80,6 +80,14 @@ class _Java:
     home: Path
     major: int
     has_vectors: bool
+
+
+def _home(name: str, java: _Java) -> Path:
+    """The folder that the program lies in: it may be a wrapper, which is not to be passed by."""
+    if name == "JAVA_HOME":
+        return java.program.parent.parent
+    program = java.program.resolve()
+    return program.parent.parent if program.match("bin/java") else java.home
 
 
 def _java_programs() -> Iterator[tuple[str, Path]]:
@@ -111,12 +119,7 @@ def _ask(program: Path) -> _Java | None:
         home = re.search(r"^\s*java\.home = (.*)$", answer.stderr, re.MULTILINE)
         version = re.search(r"^\s*java\.version = (?:1\.)?(\d+)", answer.stderr, re.MULTILINE)
         if answer.returncode == 0 and home and version:
-            # a wrapper's folder stays as it is: what it does must not be lost
-            asked = program.parent.parent
-            own = asked if (asked / "bin" / "java").is_file() else Path(home[1])
-            if program.is_symlink():
-                own = Path(home[1])
-            return _Java(program, own, int(version[1]), bool(options))
+            return _Java(program, Path(home[1]), int(version[1]), bool(options))
     return None
 
 
