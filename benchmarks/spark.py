@@ -278,13 +278,15 @@ def measure(
 
 def report(results: Mapping[str, Mapping[str, Sequence[float]]], rows: int) -> str:
     """The table, in Markdown."""
-    lines = ["| cell | system | rows/s | of the reference | target | |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| cell | system | rows/s | of the reference | target | |",
+        "|---|---|---|---|---|---|",
+    ]
     for cell in CELLS:
         if cell.name not in results:
             continue
         rates = {
-            name: rows / statistics.median(seconds)
-            for name, seconds in results[cell.name].items()
+            name: rows / statistics.median(seconds) for name, seconds in results[cell.name].items()
         }
         reference = rates[next(iter(cell.systems))]
         for name, rate in rates.items():

@@ -38,7 +38,9 @@ def test_credentials_leave_the_url() -> None:
 
 
 def test_properties_of_the_caller_win() -> None:
-    location = Location("jdbc:postgresql://db/s", {"ApplicationName": "etl", "prepareThreshold": "5"})
+    location = Location(
+        "jdbc:postgresql://db/s", {"ApplicationName": "etl", "prepareThreshold": "5"}
+    )
     options = location.options()
     assert (options["ApplicationName"], options["prepareThreshold"]) == ("etl", "5")
     assert conninfo_to_dict(location.conninfo())["application_name"] == "etl"

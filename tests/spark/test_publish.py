@@ -109,9 +109,7 @@ def test_a_partition_can_be_named_for_each_row(
 def test_a_partition_that_is_not_there_stores_nothing(
     spark: Any, broker: Any, connection: AnyConnection, topic: str
 ) -> None:
-    frame = spark.range(3).select(
-        F.lit("x").alias("value"), (F.col("id") * 2).alias("partition")
-    )
+    frame = spark.range(3).select(F.lit("x").alias("value"), (F.col("id") * 2).alias("partition"))
     with pytest.raises(Exception, match="unknown partition 4"):
         broker.publish(frame, topic)
     assert messages(connection) == []
@@ -215,13 +213,12 @@ def failing_once(spark: Any, folder: str, *, always: bool = False) -> Any:
     marker = f"{folder}/failed"
 
     def fail(batches: Any) -> Any:
-        import os
+        from pathlib import Path
 
         for batch in batches:
             values = batch.column(0).to_pylist()
-            if 999 in values and (always or not os.path.exists(marker)):
-                with open(marker, "w"):
-                    pass
+            if 999 in values and (always or not Path(marker).exists()):
+                Path(marker).touch()
                 # what came before has reached the database by now
                 yield batch.slice(0, 400)
                 raise RuntimeError("this task is made to fail")
@@ -248,9 +245,7 @@ def test_an_atomic_job_that_fails_leaves_nothing(
     spark: Any, broker: Any, connection: AnyConnection, topic: str, tmp_path: Any
 ) -> None:
     with pytest.raises(Exception, match="made to fail"):
-        broker.publish(
-            failing_once(spark, str(tmp_path), always=True), topic, producer="p", seq=1
-        )
+        broker.publish(failing_once(spark, str(tmp_path), always=True), topic, producer="p", seq=1)
     assert messages(connection) == []
     assert nothing_is_staged(connection)
     # and it can be run again

@@ -86,9 +86,7 @@ def test_what_is_published_later_is_not_in_it(
     assert broker.read(topic).count() == 2001
 
 
-def test_a_large_partition_is_read_by_several_tasks(
-    broker: Any, connection: AnyConnection
-) -> None:
+def test_a_large_partition_is_read_by_several_tasks(broker: Any, connection: AnyConnection) -> None:
     connection.execute("select pgq.create_topic('large', partitions => 1)")
     connection.execute(
         "select pgq.publish_batch('large', bodies => array_fill('x'::bytea, array[500001]))"

@@ -1,11 +1,12 @@
 """Topics and queues as DataFrames: Spark reads, writes and streams through pgq's functions.
 
 Needs the extra ``pgq[spark]`` on the driver, pyarrow on the workers, and the JDBC driver of
-PostgreSQL among Spark's jars.
+PostgreSQL among Spark's jars; the data source needs pgq itself on the workers.
 """
 
 from pgq.spark._client import Pgq, Step
 from pgq.spark._read import OffsetRange
+from pgq.spark._source import PgqDataSource
 from pgq.spark._write import WriteResult
 
-__all__ = ["OffsetRange", "Pgq", "Step", "WriteResult"]
+__all__ = ["OffsetRange", "Pgq", "PgqDataSource", "Step", "WriteResult"]

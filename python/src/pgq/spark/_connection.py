@@ -23,7 +23,9 @@ DRIVER = "org.postgresql.Driver"
 Arguments = Mapping[str, tuple[str, object]]
 """Arguments of a function by name: the SQL type and the value of each."""
 
-_JDBC_URL = re.compile(r"jdbc:postgresql:(?://(?P<hosts>[^/?]*)/)?(?P<database>[^/?]*)(?:\?(?P<query>.*))?")
+_JDBC_URL = re.compile(
+    r"jdbc:postgresql:(?://(?P<hosts>[^/?]*)/)?(?P<database>[^/?]*)(?:\?(?P<query>.*))?"
+)
 
 # what libpq calls the properties of the JDBC driver that it has as well
 _LIBPQ = {
@@ -114,9 +116,7 @@ def quoted(value: object) -> str:
     return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def call(
-    spark: SparkSession, location: Location, function: str, arguments: Arguments
-) -> list[Any]:
+def call(spark: SparkSession, location: Location, function: str, arguments: Arguments) -> list[Any]:
     """Call a function of pgq once, in a transaction of its own, and return its rows.
 
     On Spark Connect there is no JVM at hand; there the call is a query that Spark's JDBC source
@@ -161,6 +161,8 @@ class DriverConnection:
             self._connection = self._jvm.org.postgresql.Driver().connect(
                 self._location.url, properties
             )
+            # whatever the database's default: commit_write needs it
+            self._connection.setTransactionIsolation(2)  # TRANSACTION_READ_COMMITTED
         return self
 
     def __exit__(self, *exc_info: object) -> None:

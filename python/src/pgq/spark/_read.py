@@ -63,6 +63,7 @@ def plan(
 
     Ends are excluded, as with Kafka, where they are given by the caller.
     """
+
     @cache
     def listed(timestamp: datetime | None) -> list[Any]:
         arguments: Arguments = {
@@ -145,13 +146,11 @@ def frame_of(
             raise ValueError("min_partitions must be at least 1")
         size = max(1, min(size, total // min_partitions))
     predicates = [
-        _predicate(topic, part, fail_on_data_loss)
-        for whole in ranges
-        for part in whole.split(size)
+        _predicate(topic, part, fail_on_data_loss) for whole in ranges for part in whole.split(size)
     ]
     rows = spark.read.jdbc(
         location.url,
-        f"""(
+        """(
             select
                 m.key,
                 coalesce(m.body, convert_to(m.payload::text, 'UTF8')) as value,

@@ -132,7 +132,7 @@ def _send(
         delay=options.delay,
     )
     (
-        rows.mapInArrow(pack, schema(rows.columns))  # type: ignore[arg-type]
+        rows.mapInArrow(pack, schema(rows.columns))
         .write.format("jdbc")
         .options(**location.options())
         .option("dbtable", "pgq.write_chunks")
