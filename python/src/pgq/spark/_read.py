@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -43,10 +44,7 @@ class OffsetRange:
         """Ranges of nearly one length, of at most ``size`` messages."""
         parts = -(-len(self) // size)
         bounds = [self.first_offset + len(self) * part // parts for part in range(parts + 1)]
-        return [
-            OffsetRange(self.partition, first, after - 1)
-            for first, after in zip(bounds, bounds[1:])
-        ]
+        return [OffsetRange(self.partition, first, after - 1) for first, after in pairwise(bounds)]
 
 
 def plan(

@@ -216,9 +216,11 @@ def _headers(kind: T.DataType) -> Column:
         return column
     if isinstance(kind, T.MapType):
         return F.to_json(column.cast("map<string,string>"))
-    if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StructType):
-        if kind.elementType.fieldNames() == ["key", "value"]:
-            return F.to_json(
-                F.map_from_entries(column.cast("array<struct<key:string,value:string>>"))
-            )
+    if (
+        isinstance(kind, T.ArrayType)
+        and isinstance(kind.elementType, T.StructType)
+        and kind.elementType.fieldNames() == ["key", "value"]
+    ):
+        entries = column.cast("array<struct<key:string,value:string>>")
+        return F.to_json(F.map_from_entries(entries))
     raise _wrong("headers", kind, "a map of texts, an array of (key, value), or a string with JSON")
