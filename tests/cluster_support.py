@@ -10,23 +10,50 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pgq.embedded import _children_of
+import psycopg
+from psycopg import sql
+
+from pgq.embedded import Server, _children_of
 from pgq.spark._local import find_java
 from support import ROOT, wait_until
 
-__all__ = ["PATIENCE", "Cluster", "Driver", "DriverDied"]
+__all__ = [
+    "PATIENCE",
+    "Cluster",
+    "Driver",
+    "DriverDied",
+    "Talkative",
+    "all_that_it_says",
+    "grant",
+    "guarded_role",
+]
 
 PATIENCE = 120.0
 """Seconds after which a process that has not answered counts as stuck."""
 
-DRIVER = ROOT / "tests" / "spark" / "cluster_driver.py"
+DRIVER = ROOT / "tests" / "spark" / "driver.py"
 
 # these processes are short-lived: they start faster without the last step of the compiler
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+LOGGING = """\
+rootLogger.level = info
+rootLogger.appenderRef.stderr.ref = console
+# Spark treats this one as a shell, which it would set to WARN
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = info
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
+"""
 
 
 class Cluster:
@@ -126,15 +153,23 @@ class DriverDied(Exception):
 
 
 class Driver:
-    """A driver in a process of its own, which does one thing at a time; see cluster_driver.py.
+    """A driver in a process of its own, which does one thing at a time; see driver.py.
 
     It is ended at the end of a with block, unless it was killed before.
     """
 
-    def __init__(self, master: str, log: Path) -> None:
+    def __init__(
+        self,
+        master: str,
+        log: Path,
+        *,
+        connect: bool = False,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = log
         settings = {
             "master": master,
+            "connect": connect,
             "conf": {
                 "spark.cores.max": "2",
                 "spark.executor.memory": "512m",
@@ -143,6 +178,10 @@ class Driver:
                 "spark.driver.extraJavaOptions": JAVA_OPTIONS,
                 "spark.scheduler.minRegisteredResourcesRatio": "1.0",
                 "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+                "spark.sql.shuffle.partitions": "2",
+                "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": "false",
+                **(conf or {}),
             },
         }
         with self.log.open("wb") as output:
@@ -155,6 +194,7 @@ class Driver:
                 preexec_fn=_die_with_parent,
             )
         self._jvm: int | None = None
+        self._ready = False
 
     def __enter__(self) -> Driver:
         return self
@@ -175,15 +215,21 @@ class Driver:
 
     def start(self, work: str, **arguments: Any) -> None:
         """Have it begin with something."""
-        if self._jvm is None:
+        if not self._ready:
             self._jvm = self._line()["jvm"]
+            self._ready = True
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"work": work, **arguments}).encode() + b"\n")
         self._process.stdin.flush()
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> Any:
         """Wait until it is done with that and return what came out."""
         return self._line()
+
+    def run(self, work: str, **arguments: Any) -> Any:
+        """Have it do something and return what came out."""
+        self.start(work, **arguments)
+        return self.result()
 
     def kill(self) -> None:
         """Kill it, the JVM first, so that neither half can tidy up."""
@@ -192,15 +238,100 @@ class Driver:
         self._process.kill()
         self._process.wait()
 
-    def _line(self) -> dict[str, Any]:
+    def _line(self) -> Any:
         assert self._process.stdout is not None
         readable, _, _ = select.select([self._process.stdout], [], [], PATIENCE)
         assert readable, f"no answer in {PATIENCE} s: see {self.log}"
         line = self._process.stdout.readline()
         if not line:
             raise DriverDied(self.log.read_text()[-3000:])
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return json.loads(line)
+
+
+# ---------------------------------------------------------------------------- credentials
+
+
+@contextmanager
+def guarded_role(server: Server, password: str) -> Iterator[str]:
+    """A role of a server that trusts everyone, which yet must give its password."""
+    role = "pgq_spark_loader"
+    rules = server.data_directory / "pg_hba.conf"
+    before = rules.read_text()
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        rules.write_text(f"host all {role} 127.0.0.1/32 scram-sha-256\n{before}")
+        connection.execute("select pg_reload_conf()")
+        connection.execute(
+            sql.SQL("create role {} login password {}").format(
+                sql.Identifier(role), sql.Literal(password)
+            )
+        )
+        try:
+            yield role
+        finally:
+            connection.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
+            rules.write_text(before)
+            connection.execute("select pg_reload_conf()")
+
+
+def grant(connection: psycopg.Connection[Any], role: str) -> None:
+    """What the role needs to write from Spark and to read, in the database of the connection."""
+    # Spark looks at the columns of what it inserts into.
+    for function in ("begin_write", "commit_write", "abort_write", "list_offsets", "check_range"):
+        connection.execute(f"grant execute on function pgq.{function} to {role}")
+    connection.execute(
+        f"grant usage on schema pgq to {role};"
+        f" grant select, insert on pgq.write_chunks to {role};"
+        f" grant select on pgq.messages to {role}"
+    )
+
+
+class Talkative:
+    """Settings of Spark for a driver that tells all; and what it told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "driver.log"
+        self._events = folder / "events"
+        self._events.mkdir()
+        logging = folder / "log4j2.properties"
+        logging.write_text(LOGGING)
+        self.conf = {
+            "spark.driver.extraJavaOptions": (
+                f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={logging.as_uri()}"
+            ),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": self._events.as_uri(),
+        }
+
+    def events(self) -> str:
+        """The event logs so far."""
+        return "\n".join(path.read_text() for path in self._events.rglob("*") if path.is_file())
+
+
+def all_that_it_says(driver: Driver, order: dict[str, Any]) -> dict[str, Any]:
+    """What a driver says of itself, and of errors on many ways; the keys say which way.
+
+    ``order`` has all that the works ask for; its topic must be there.
+    """
+    properties = order["properties"]
+    elsewhere = (
+        order["url"].replace("127.0.0.1", "nowhere.invalid").replace("localhost", "nowhere.invalid")
+    )
+    ways: dict[str, tuple[str, dict[str, Any]]] = {
+        "plans": ("explain", {}),
+        "unknown topic, written": ("publish", {"topic": "nowhere"}),
+        "unknown topic, read": ("read", {"topic": "nowhere", "options": {}}),
+        "failing task": ("publish_failing", {}),
+        "unknown host": ("read", {"url": elsewhere, "options": {}}),
+        "wrong password": (
+            "publish",
+            {"properties": {**properties, "password": properties["password"] + "-wrong"}},
+        ),
+    }
+    return {way: driver.run(work, **{**order, **more}) for way, (work, more) in ways.items()}
+
+
+# ---------------------------------------------------------------------------- processes
 
 
 def _command_line(pid: int) -> bytes:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pgq.spark._connection import DriverConnection, Location
+from pgq.spark._connection import DriverConnection, Location, hide_credentials
 from pgq.spark._read import OffsetRange, Offsets, frame_of, plan, view
 from pgq.spark._write import Mode, Target, WriteOptions, WriteResult, write
 
@@ -43,6 +43,7 @@ class Pgq:
     ) -> None:
         self._spark = spark
         self._location = Location(url, properties)
+        hide_credentials(spark)
 
     def __repr__(self) -> str:
         return f"Pgq({self._location.url.partition('?')[0]!r})"

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from pgq.errors import BY_SQLSTATE
 
-__all__ = ["Arguments", "DriverConnection", "Location", "call", "quoted"]
+__all__ = ["Arguments", "DriverConnection", "Location", "call", "hide_credentials", "quoted"]
 
 DRIVER = "org.postgresql.Driver"
 
@@ -43,6 +43,10 @@ _LIBPQ = {
     "channelBinding": "channel_binding",
 }
 _SECRET = ("user", "password", "sslpassword")
+
+_REDACTION = "spark.sql.redaction.string.regex"
+# an option in the text of a request to Spark Connect
+_SECRET_OPTION = r'''key: "(?i:ssl)?password"\s+value: "(?:[^"\\]|\\.)*"'''
 
 
 class Location:
@@ -114,6 +118,21 @@ def quoted(value: object) -> str:
         raise ValueError("a text for PostgreSQL cannot contain NUL")
     # an E string means the same whatever standard_conforming_strings says
     return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def hide_credentials(spark: SparkSession) -> None:
+    """Have a server of Spark Connect leave credentials out of its event log.
+
+    It logs every request as text, with all options. What is to be left out of such texts can be
+    set, and is set for this session, beside what the user left out already.
+    """
+    if _jvm(spark) is not None:
+        return
+    pattern = spark.conf.get(_REDACTION, None)
+    if not pattern:
+        spark.conf.set(_REDACTION, _SECRET_OPTION)
+    elif _SECRET_OPTION not in pattern:
+        spark.conf.set(_REDACTION, f"(?:{pattern})|{_SECRET_OPTION}")
 
 
 def call(spark: SparkSession, location: Location, function: str, arguments: Arguments) -> list[Any]:

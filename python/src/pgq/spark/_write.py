@@ -13,7 +13,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pgq.spark._connection import Arguments, DriverConnection, Location, call
+from pgq.spark._connection import (
+    Arguments,
+    DriverConnection,
+    Location,
+    call,
+    hide_credentials,
+)
 from pgq.spark._pack import packer, schema
 
 __all__ = ["Mode", "Target", "WriteOptions", "WriteResult", "write"]
@@ -74,6 +80,8 @@ def write(
     """Write the rows of a DataFrame; in a transaction of the driver where one is given."""
     rows, is_json = _normalised(frame, queue=target.queue is not None)
     spark = frame.sparkSession
+    # a micro-batch has a session of its own
+    hide_credentials(spark)
     begun = call(spark, location, "begin_write", _begin(target, options))[0]
     if begun["repeated"]:
         return _result(begun)

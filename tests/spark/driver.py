@@ -1,0 +1,127 @@
+"""A Spark driver in a process of its own, to be killed, or to be another kind of session.
+
+``python driver.py SETTINGS``, a JSON object: the master, further settings of Spark, and whether to
+use Spark Connect. It says which process its JVM is, and then reads what to do line by line: JSON
+objects, each of which it answers with a line of JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+from pgq.spark import Pgq
+from pgq.spark._local import find_java, find_jdbc_driver, local_session
+
+
+def numbers(broker: Pgq, order: dict[str, Any]) -> Any:
+    """The numbers from 0, as texts."""
+    frame = broker._spark.range(0, order["rows"], 1, order["tasks"])
+    return frame.selectExpr("cast(id as string) as value")
+
+
+def publish(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Publish numbers to a topic."""
+    done = broker.publish(numbers(broker, order), order["topic"], **order["options"])
+    return {"messages": done.messages, "repeated": done.repeated}
+
+
+def publish_failing(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Publish by tasks that fail."""
+
+    def fail(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+        raise RuntimeError("the task fails for good")
+
+    frame = numbers(broker, order)
+    broker.publish(frame.mapInArrow(fail, "value string"), order["topic"], **order["options"])
+
+
+def enqueue(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Make jobs of numbers."""
+    done = broker.enqueue(numbers(broker, order), order["queue"], **order["options"])
+    return {"messages": done.messages, "repeated": done.repeated}
+
+
+def read(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Read a topic."""
+    rows = broker.read(order["topic"], **order["options"]).collect()
+    return [[row["partition"], row["offset"], bytes(row["value"]).decode()] for row in rows]
+
+
+def explain(broker: Pgq, order: dict[str, Any]) -> Any:
+    """The plans of a DataFrame, with what it prints of itself and of its broker."""
+    frame = broker.read(order["topic"])
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        frame.explain(True)
+        frame.explain("formatted")
+        print(frame, repr(broker), str(broker), repr(broker._location))
+    return printed.getvalue()
+
+
+def stream(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Write the lines of a folder's files to a topic, those that are new since the last time."""
+    query = (
+        broker._spark.readStream.text(order["lines"])
+        .writeStream.option("checkpointLocation", order["checkpoint"])
+        .trigger(availableNow=True)
+        .foreachBatch(broker.sink(order["topic"], **order["options"]))
+        .start()
+    )
+    query.awaitTermination()
+    return query.lastProgress["batchId"] if query.lastProgress else None
+
+
+def consume(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Take messages for a group."""
+    step = broker.consume(order["topic"], order["group"], lambda frame: None)
+    return step and step.messages
+
+
+WORKS = {
+    work.__name__: work
+    for work in (publish, publish_failing, enqueue, read, explain, stream, consume)
+}
+
+
+def connect_session(settings: dict[str, Any]) -> Any:
+    """A session of Spark Connect, with a server in a JVM of this process's own."""
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["SPARK_TESTING"] = "1"  # any free port
+    builder = SparkSession.builder.remote(settings["master"])
+    conf = {"spark.jars": str(find_jdbc_driver()), **settings["conf"]}
+    return builder.config(map=conf).getOrCreate()
+
+
+def main(settings: dict[str, Any]) -> None:
+    if settings["connect"]:
+        spark = connect_session(settings)
+        jvm = None
+    else:
+        spark = local_session(settings["master"], "pgq tests' driver", **settings["conf"])
+        assert spark._jvm is not None
+        jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
+    print(json.dumps({"jvm": jvm}), flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        try:
+            broker = Pgq(spark, order["url"], order["properties"])
+            answer = WORKS[order["work"]](broker, order)
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+        print(json.dumps(answer), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,146 @@
+"""Spark Connect: writing, reading and streaming work without a JVM at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from bulk_support import contents_of, new_queue, new_topic, staged, waiting
+from cluster_support import Driver, Talkative, all_that_it_says, grant, guarded_role
+from pgq import Client
+from pgq.embedded import Server
+from pgq.spark._local import SparkSetupError, find_java, find_jdbc_driver
+
+for module in ("pyspark", "grpc", "grpc_status", "zstandard"):
+    pytest.importorskip(module)
+
+Location = tuple[str, dict[str, str]]
+PASSWORD = "S3CRET-of-the-client"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Talkative:
+    """What the driver tells."""
+    return Talkative(tmp_path_factory.mktemp("connect"))
+
+
+@pytest.fixture(scope="module")
+def driver(told: Talkative) -> Iterator[Driver]:
+    """A process with a session of Spark Connect; a process can have only one kind of session."""
+    try:
+        find_java()
+        find_jdbc_driver()
+    except SparkSetupError as error:
+        pytest.skip(str(error))
+    with Driver("local[2]", told.log, connect=True, conf=told.conf) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def role(server: Server) -> Iterator[str]:
+    """A role that has to give a password."""
+    with guarded_role(server, PASSWORD) as name:
+        yield name
+
+
+@pytest.fixture
+def client(connection: psycopg.Connection[Any], role: str) -> Client:
+    """The client of the test itself; the role may write and read."""
+    grant(connection, role)
+    return Client(connection)
+
+
+@pytest.fixture
+def order(client: Client, location: Location, role: str) -> dict[str, Any]:
+    """A write of ten numbers by two tasks, and where to."""
+    return {
+        "url": location[0],
+        "properties": {"user": role, "password": PASSWORD},
+        "topic": new_topic(client),
+        "queue": new_queue(client),
+        "rows": 10,
+        "tasks": 2,
+        "options": {},
+    }
+
+
+NUMBERS = [str(number).encode() for number in range(10)]
+
+
+@pytest.mark.parametrize("mode", ["atomic", "fast"])
+def test_publish_and_read(driver: Driver, client: Client, order: dict[str, Any], mode: str) -> None:
+    options = {"mode": mode, "producer": "p", "seq": 1, "chunk_rows": 2}
+    first = driver.run("publish", **{**order, "options": options})
+    again = driver.run("publish", **{**order, "options": options})
+    assert (first, again) == (
+        {"messages": 10, "repeated": False},
+        {"messages": 10, "repeated": True},
+    )
+    assert sorted(contents_of(client, order["topic"])[0]) == NUMBERS
+    rows = driver.run("read", **order)
+    assert [offset for _, offset, _ in sorted(rows)] == list(range(1, 11))
+    assert sorted(value.encode() for _, _, value in rows) == NUMBERS
+
+
+def test_enqueue(driver: Driver, client: Client, order: dict[str, Any]) -> None:
+    assert driver.run("enqueue", **order) == {"messages": 10, "repeated": False}
+    assert sorted(waiting(client, order["queue"])) == NUMBERS
+
+
+def test_a_sink_writes_each_batch_once(
+    driver: Driver, client: Client, order: dict[str, Any], tmp_path: Path
+) -> None:
+    order["options"] = {"producer": "query"}
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    for number in range(2):
+        (lines / f"{number}.txt").write_text(f"{number}\n")
+        answer = driver.run(
+            "stream", lines=str(lines), checkpoint=str(tmp_path / "checkpoint"), **order
+        )
+        assert answer == number
+    # a batch that is run again, because its end was not noted
+    for end in (tmp_path / "checkpoint" / "commits").glob("*1*"):
+        end.unlink()
+    driver.run("stream", lines=str(lines), checkpoint=str(tmp_path / "checkpoint"), **order)
+    assert contents_of(client, order["topic"]) == {0: [b"0", b"1"]}
+
+
+def test_a_failed_write_leaves_nothing(
+    driver: Driver, client: Client, order: dict[str, Any]
+) -> None:
+    answer = driver.run("publish_failing", **order)
+    assert "the task fails for good" in answer["error"]
+    assert contents_of(client, order["topic"]) == {}
+    assert staged(client.connection) == 0
+
+
+def test_consume_is_refused(driver: Driver, order: dict[str, Any]) -> None:
+    answer = driver.run("consume", group="readers", **order)
+    assert answer["error"].startswith("NotImplementedError: ")
+    assert "Spark Connect" in answer["error"]
+    assert "classic session" in answer["error"]
+
+
+def test_a_password_is_shown_nowhere(
+    driver: Driver, told: Talkative, order: dict[str, Any]
+) -> None:
+    driver.run("publish", **order)
+    said = all_that_it_says(driver, order)
+    # Each says what it is about, so this is the place where a password would be.
+    assert "JDBCRelation" in said["plans"]
+    assert 'unknown topic "nowhere"' in said["unknown topic, written"]["error"]
+    assert 'unknown topic "nowhere"' in said["unknown topic, read"]["error"]
+    assert "the task fails for good" in said["failing task"]["error"]
+    assert "connection" in said["unknown host"]["error"]
+    assert "password authentication failed" in said["wrong password"]["error"]
+    log, events = told.log.read_text(), told.events()
+    assert " INFO " in log
+    assert "the task fails for good" in log
+    assert "write_chunks" in events
+    for place, text in {**said, "log": log, "events": events}.items():
+        assert PASSWORD not in str(text), place
