@@ -21,9 +21,21 @@ from pgq.spark._local import find_java, find_jdbc_driver, local_session
 
 
 def numbers(broker: Pgq, order: dict[str, Any]) -> Any:
-    """The numbers from 0, as texts."""
+    """The numbers from 0, as texts; with the attempt of the task that made them if asked for."""
     frame = broker._spark.range(0, order["rows"], 1, order["tasks"])
-    return frame.selectExpr("cast(id as string) as value")
+    frame = frame.selectExpr("cast(id as string) as value")
+
+    def mark(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        for batch in batches:
+            values = [f"{value}:{context.attemptNumber()}" for value in batch["value"].to_pylist()]
+            yield pa.RecordBatch.from_pydict({"value": values})
+
+    return frame.mapInArrow(mark, "value string") if order.get("attempts") else frame
 
 
 def publish(broker: Pgq, order: dict[str, Any]) -> Any:
