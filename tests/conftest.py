@@ -260,6 +260,23 @@ def log(open_log: OpenLog) -> Log:
     return open_log(autocommit=True)
 
 
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One Spark session for the whole run: starting it takes longer than most tests.
+
+    It has two threads, and a task is tried up to four times, as on a cluster.
+    """
+    pytest.importorskip("pyspark", reason="no pyspark: pip install 'pgq[spark]'")
+    from pgq.spark._local import SparkSetupError, local_session
+
+    try:
+        session = local_session("local[2,4]", "pgq tests", **{"spark.sql.shuffle.partitions": 2})
+    except SparkSetupError as error:
+        pytest.skip(str(error))
+    yield session
+    session.stop()
+
+
 @pytest.fixture
 def postgrest(dsn: str, tmp_path: Path) -> Iterator[Postgrest]:
     """PostgREST on the test's database, every request as the superuser; see ``postgrest.url``."""

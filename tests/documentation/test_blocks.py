@@ -2,7 +2,7 @@
 
 The SQL blocks of a document go to psql, the Python blocks run in one module, and shell blocks that
 call curl talk to a PostgREST; all of them on one database with pgq installed, which the PG…
-variables and DATABASE_URL point to. A comment ``<!-- not run: reason -->`` before a block leaves it
+variables and DATABASE_URL point to; where Spark is used, on the session of the run. A comment ``<!-- not run: reason -->`` before a block leaves it
 out; shell blocks without curl are commands of the checkout, of which only make goals are checked.
 """
 
@@ -32,7 +32,7 @@ DOCUMENTS = sorted(
     for path in (
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
-        ROOT / "python" / "README.md",
+        ROOT / "python" / "SPARK.md",
         ROOT / "benchmarks" / "README.md",
         ROOT / "sql" / "README.md",
     )
@@ -83,6 +83,8 @@ def test_blocks_run(
     dsn: str,
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> None:
     parameters = conninfo_to_dict(dsn)
     monkeypatch.setenv("PGHOST", str(parameters["host"]))
@@ -90,6 +92,13 @@ def test_blocks_run(
     monkeypatch.setenv("PGUSER", str(parameters["user"]))
     monkeypatch.setenv("PGDATABASE", str(parameters["dbname"]))
     monkeypatch.setenv("DATABASE_URL", server.dsn_for(str(parameters["dbname"])))
+    monkeypatch.setenv(
+        "JDBC_DATABASE_URL", "jdbc:postgresql://{host}:{port}/{dbname}".format(**parameters)
+    )
+    monkeypatch.setenv("CHECKPOINTS", str(tmp_path / "checkpoints"))
+    if "from pyspark" in document.read_text():
+        # what the document builds is then this session, with the JDBC driver among its jars
+        request.getfixturevalue("spark")
     programs = f"{Path(sys.executable).parent}:{server.tool('psql').parent}"
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.chdir(ROOT)

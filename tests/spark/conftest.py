@@ -1,27 +1,13 @@
-"""One Spark session for the whole run: starting it takes longer than most tests."""
+"""Where the tests of Spark find their database."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from pgq.spark._local import SparkSetupError, local_session
-
 Location = tuple[str, dict[str, str]]
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """The session, with two threads; a task is tried up to four times, as on a cluster."""
-    try:
-        session = local_session("local[2,4]", "pgq tests", **{"spark.sql.shuffle.partitions": 2})
-    except SparkSetupError as error:
-        pytest.skip(str(error))
-    yield session
-    session.stop()
 
 
 def location_of(dsn: str) -> Location:

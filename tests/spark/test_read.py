@@ -67,7 +67,7 @@ def test_each_message_is_read_once_and_whole(
     assert {header.key: bytes(header.value) for header in last.headers} == {
         "trace": "é".encode(),
         "level": b"3",
-        "more": b'{"a":null}',
+        "more": b'{"a": null}',
     }
     (published,) = connection.execute(
         "select published_at at time zone 'UTC' from pgq.messages"

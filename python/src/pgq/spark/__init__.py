@@ -4,6 +4,15 @@ Needs the extra ``pgq[spark]`` on the driver, pyarrow on the workers, and the JD
 PostgreSQL among Spark's jars; the data source needs pgq itself on the workers.
 """
 
+try:
+    import pandas  # noqa: F401  what PySpark asks for to exchange rows by Arrow
+    import pyarrow  # noqa: F401
+    import pyspark  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"pgq.spark needs the module {error.name}: pip install 'pgq[spark]'", name=error.name
+    ) from None
+
 from pgq.spark._client import Pgq, Step
 from pgq.spark._read import OffsetRange
 from pgq.spark._source import PgqDataSource

@@ -155,7 +155,12 @@ def frame_of(
                 m.partition,
                 m.log_offset as "offset",
                 m.published_at as "timestamp",
-                m.headers::text as headers,
+                case
+                    when m.headers is not null then (
+                        select coalesce(json_object_agg(h.key, h.value), '{}')
+                        from jsonb_each_text(m.headers) as h
+                    )
+                end::text as headers,
                 m.partition_id
             from pgq.messages as m
         ) as messages""",
