@@ -2,8 +2,9 @@
 
 The SQL blocks of a document go to psql, the Python blocks run in one module, and shell blocks that
 call curl talk to a PostgREST; all of them on one database with pgq installed, which the PG…
-variables and DATABASE_URL point to; where Spark is used, on the session of the run. A comment ``<!-- not run: reason -->`` before a block leaves it
-out; shell blocks without curl are commands of the checkout, of which only make goals are checked.
+variables and DATABASE_URL point to; where Spark is used, on the session of the run. A comment
+``<!-- not run: reason -->`` before a block leaves it out; shell blocks without curl are commands of
+the checkout, of which only make goals are checked.
 """
 
 from __future__ import annotations
