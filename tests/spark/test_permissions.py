@@ -1,0 +1,111 @@
+"""A role with the grants that the guide names can do all of it, and reach no table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from pyspark.sql import functions as F
+
+from pgq.spark import Pgq, PgqDataSource
+from support import ROOT
+
+AnyConnection = psycopg.Connection[Any]
+
+GRANTS = re.search(
+    r"```sql\n(create role etl login;.*?)```", (ROOT / "python" / "SPARK.md").read_text(), re.DOTALL
+)
+
+
+@pytest.fixture
+def etl(spark: Any, location: Any, connection: AnyConnection) -> Iterator[Pgq]:
+    """Pgq as the role etl of the guide, which has its grants and no other."""
+    assert GRANTS is not None
+    connection.execute(GRANTS[1].encode())
+    connection.execute("select pgq.create_topic('flights', partitions => 2)")
+    connection.execute("select pgq.create_topic('routes')")
+    connection.execute("select pgq.create_group('flights', 'routing')")
+    connection.execute("select pgq.create_queue('alerts')")
+    url, properties = location
+    yield Pgq(spark, url, {**properties, "user": "etl"})
+    connection.execute("drop owned by etl")
+    connection.execute("drop role etl")
+
+
+@pytest.mark.parametrize("mode", ["atomic", "fast"])
+def test_it_writes(spark: Any, etl: Pgq, connection: AnyConnection, mode: Any) -> None:
+    frame = spark.range(100).select(F.col("id").cast("string").alias("value"))
+    assert etl.publish(frame, "flights", mode=mode).messages == 100
+    assert etl.enqueue(frame, "alerts", mode=mode).messages == 100
+    assert connection.execute("select count(*) from pgq.messages").fetchone() == (100,)
+    with pytest.raises(Exception, match="made to fail"):
+        failing = F.raise_error(F.lit("made to fail")).cast("string").alias("value")
+        etl.publish(spark.range(1).select(failing), "flights", mode=mode)
+
+
+def test_it_reads_and_consumes(spark: Any, etl: Pgq, connection: AnyConnection) -> None:
+    connection.execute(
+        "select pgq.publish_batch('flights', bodies => array_fill('x'::bytea, array[50]))"
+    )
+    assert etl.read("flights").count() == 50
+    step = etl.consume("flights", "routing", lambda frame: frame.select("value"), to="routes")
+    assert step is not None
+    assert step.messages == 50
+    assert etl.read("routes").count() == 50
+    assert etl.read_archive("alerts").count() == 0
+    assert etl.read_dead_letters("alerts").count() == 0
+
+
+def test_it_streams(
+    spark: Any, etl: Pgq, location: Any, connection: AnyConnection, tmp_path: Any
+) -> None:
+    connection.execute(
+        "select pgq.publish_batch('flights', bodies => array_fill('x'::bytea, array[50]))"
+    )
+    spark.dataSource.register(PgqDataSource)
+    stream = (
+        spark.readStream.format("pgq")
+        .options(url=location[0], user="etl", topic="flights", startingOffsets="earliest")
+        .load()
+    )
+    query = (
+        stream.select("value")
+        .writeStream.foreachBatch(etl.sink("routes", producer="copy"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert etl.read("routes").count() == 50
+
+
+def test_it_reaches_no_table(etl: Pgq, location: Any, connect: Any) -> None:
+    tables = [
+        name
+        for (name,) in connect(autocommit=True).execute(
+            "select relname::text from pg_class where relnamespace = 'pgq'::regnamespace"
+            " and relkind in ('r', 'p')"
+        )
+    ]
+    assert {"message", "bulk_write", "staged_chunk", "job"} <= set(tables)
+    as_etl = connect(autocommit=True, user="etl")
+    for name in tables:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            as_etl.execute(sql.SQL("select from pgq.{}").format(sql.Identifier(name)))
+
+
+def test_what_is_not_granted_is_refused(spark: Any, etl: Pgq, connection: AnyConnection) -> None:
+    frame = spark.sql("select 'x' as value")
+    connection.execute("revoke insert on pgq.write_chunks from etl")
+    with pytest.raises(Exception, match="permission denied for view write_chunks"):
+        etl.publish(frame, "flights")
+    connection.execute("revoke execute on function pgq.begin_write from etl")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="begin_write"):
+        etl.publish(frame, "flights")
+    connection.execute("revoke select on pgq.messages from etl")
+    with pytest.raises(Exception, match="permission denied for view messages"):
+        etl.read("flights")
