@@ -16,7 +16,7 @@ from pgq.spark._local import SparkSetupError, find_java, find_jdbc_driver
 
 pytest.importorskip("pyspark")
 
-Location = tuple[str, dict[str, str]]
+Place = tuple[str, dict[str, str]]
 PASSWORD = "S3CRET-of-the-loader"
 
 
@@ -27,10 +27,19 @@ def role(server: Server) -> Iterator[str]:
         yield name
 
 
+def test_a_password_before_the_host_is_refused_and_not_shown() -> None:
+    """The JDBC driver takes it for a host and a port, and would show it with its error."""
+    from pgq.spark._connection import Location
+
+    with pytest.raises(ValueError, match="not a JDBC URL") as caught:
+        Location(f"jdbc:postgresql://loader:{PASSWORD}@127.0.0.1:5432/pgq")
+    assert PASSWORD not in str(caught.value)
+
+
 def test_a_password_is_shown_nowhere(
     role: str,
     connection: psycopg.Connection[Any],
-    location: Location,
+    location: Place,
     tmp_path: Any,
 ) -> None:
     try:

@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, unquote, urlencode
 
 import psycopg
 from psycopg.conninfo import make_conninfo
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from pgq.errors import BY_SQLSTATE
@@ -24,7 +23,7 @@ Arguments = Mapping[str, tuple[str, object]]
 """Arguments of a function by name: the SQL type and the value of each."""
 
 _JDBC_URL = re.compile(
-    r"jdbc:postgresql:(?://(?P<hosts>[^/?]*)/)?(?P<database>[^/?]*)(?:\?(?P<query>.*))?"
+    r"jdbc:postgresql:(?://(?P<hosts>[^/?@]*)/)?(?P<database>[^/?]*)(?:\?(?P<query>.*))?"
 )
 
 # what libpq calls the properties of the JDBC driver that it has as well
@@ -231,6 +230,9 @@ def _jvm(spark: SparkSession) -> Any:
 @contextmanager
 def _errors() -> Iterator[None]:
     """Raise errors of the JDBC driver as those of psycopg and pgq, by their SQLSTATE."""
+    # Clients of Spark Connect come without it, and never get here.
+    from py4j.protocol import Py4JJavaError
+
     try:
         yield
     except Py4JJavaError as error:
