@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import re
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -300,6 +305,53 @@ def report(results: Mapping[str, Mapping[str, Sequence[float]]], rows: int) -> s
     return "\n".join(lines) + "\n"
 
 
+@contextmanager
+def standalone(workers: int) -> Iterator[str]:
+    """A standalone cluster of processes on this machine, with a core to each worker; its URL."""
+    import pyspark
+
+    from pgq.spark._local import find_java
+
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java()),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+    package = "org.apache.spark.deploy"
+    with tempfile.TemporaryDirectory(prefix="pgq-bench-") as folder, ExitStack() as running:
+
+        def start(name: str, *arguments: str) -> Path:
+            log = Path(folder, f"{name}.log")
+            process = subprocess.Popen(
+                [home / "bin" / "spark-class", *arguments],
+                env=environment,
+                stdout=log.open("wb"),
+                stderr=subprocess.STDOUT,
+            )
+            running.callback(process.wait, 20)
+            running.callback(process.terminate)
+            return log
+
+        def said(log: Path, pattern: str) -> str:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                if found := re.search(pattern, log.read_text(errors="replace")):
+                    return found[1]
+                time.sleep(0.1)
+            raise BenchmarkError(f"no {pattern!r} in {log.read_text(errors='replace')[-1000:]}")
+
+        master = start("master", f"{package}.master.Master", "--host", "127.0.0.1", "--port", "0")
+        url = said(master, r"Starting Spark master at (spark://\S+)")
+        for number in range(workers):
+            where = ("--work-dir", f"{folder}/{number}", "--cores", "1", "--memory", "1500m")
+            log = start(f"worker {number}", f"{package}.worker.Worker", *where, url)
+            said(log, "(Successfully registered)")
+        yield url
+
+
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="spark.py", description=__doc__)
@@ -309,7 +361,11 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--partitions", type=int, default=8, help="of the topic (default 8)")
     parser.add_argument("--tasks", type=int, default=4, help="that write (default 4)")
-    parser.add_argument("--master", default="local[2]")
+    parser.add_argument(
+        "--master",
+        default="local[2]",
+        help="as Spark has it, or standalone[N]: N workers of a core",
+    )
     parser.add_argument("--pg-bin", type=Path, help="folder with the PostgreSQL programs to use")
     parser.add_argument("--wal", type=int, default=4, help="GB of WAL kept ready (default 4)")
     parser.add_argument("--markdown", type=Path, help="write the table to this file")
@@ -321,7 +377,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(arguments)
     from pgq.spark._local import local_session
 
-    spark = local_session(chosen.master, name="pgq bench")
+    with ExitStack() as running:
+        master = chosen.master
+        if found := re.fullmatch(r"standalone\[(\d+)\]", master):
+            master = running.enter_context(standalone(int(found[1])))
+        spark = local_session(
+            master, name="pgq bench", **{"spark.driver.memory": "2g", "spark.executor.memory": "1g"}
+        )
+        running.callback(spark.stop)
+        return run(spark, chosen)
+
+
+def run(spark: SparkSession, chosen: argparse.Namespace) -> int:
+    """Run the cells asked for on this session."""
     try:
         with Bench(bin_dir=chosen.pg_bin, wal_gigabytes=chosen.wal) as bench:
             description = {
@@ -341,8 +409,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BenchmarkError as error:
         print(error, file=sys.stderr)
         return 1
-    finally:
-        spark.stop()
     machine = "\n".join(f"- {name}: {value}" for name, value in description.items())
     text = f"{machine}\n\n{report(results, chosen.rows)}"
     print(text)

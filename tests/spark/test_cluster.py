@@ -25,6 +25,9 @@ Connect = Callable[..., "psycopg.Connection[Any]"]
 BARRIER = 4711
 """The advisory lock that the test holds while others shall wait."""
 
+# The server trusts everyone, and so takes any; the logs of the cluster must not have it.
+PASSWORD = "S3CRET-of-the-cluster"
+
 ROWS = 1000
 TASKS = 2
 
@@ -90,7 +93,7 @@ class Stage:
         options = {"producer": "loader", "seq": 1, "chunk_rows": 100, **options}
         return {
             "url": url,
-            "properties": properties,
+            "properties": {"password": PASSWORD, **properties},
             "topic": self.topic,
             "rows": ROWS,
             "tasks": TASKS,
@@ -289,6 +292,18 @@ def test_an_executor_is_killed_amid_chunks_that_are_published_as_they_come(
     assert driver.result() == {"messages": ROWS, "repeated": False}
     stage.assert_every_row_once()
     assert stage.passed() == (first if fate == "commits" else first - {killed} | {again})
+
+
+def test_a_password_is_in_no_log_of_the_cluster(
+    cluster: Cluster, driver: Driver, stage: Stage
+) -> None:
+    assert driver.run("publish", **stage.order()) == {"messages": ROWS, "repeated": False}
+    logs = [*cluster.folder.glob("*.log"), *cluster.folder.rglob("stderr")]
+    assert {"master.log", "worker1.log", "driver.log", "stderr"} <= {log.name for log in logs}
+    for log in logs:
+        assert PASSWORD not in log.read_text(), log
+    # the executors' logs do tell what they did
+    assert any("Finished task" in log.read_text() for log in logs if log.name == "stderr")
 
 
 # ---------------------------------------------------------------------------- killed drivers
