@@ -177,7 +177,7 @@ class Stage:
         wait_until(
             lambda: (
                 not self.connection.execute(
-                    "select from pg_stat_activity where pid = %s", [pid]
+                    "select pid from pg_stat_activity where pid = %s", [pid]
                 ).fetchone()
             ),
             PATIENCE,
