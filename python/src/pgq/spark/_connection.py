@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -43,6 +43,9 @@ _LIBPQ = {
 }
 _SECRET = ("user", "password", "sslpassword")
 
+# With -1 results come in binary form from the first execution on, which reads faster.
+DEFAULTS = {"ApplicationName": "pgq spark", "prepareThreshold": "-1"}
+
 _REDACTION = "spark.sql.redaction.string.regex"
 # an option in the text of a request to Spark Connect
 _SECRET_OPTION = r'''key: "(?i:ssl)?password"\s+value: "(?:[^"\\]|\\.)*"'''
@@ -51,8 +54,9 @@ _SECRET_OPTION = r'''key: "(?i:ssl)?password"\s+value: "(?:[^"\\]|\\.)*"'''
 class Location:
     """A database for the JDBC driver, and for psycopg: its URL, and properties with credentials.
 
-    ``url`` is that of the JDBC driver, ``jdbc:postgresql://host:port/database``. Credentials in it
-    are moved into the properties, which Spark does not log.
+    ``url`` is that of the JDBC driver, ``jdbc:postgresql://host:port/database``; ``properties`` are
+    the driver's too. Afterwards ``url`` has all of them but the credentials, which Spark masks
+    where it logs options.
     """
 
     def __init__(self, url: str, properties: Mapping[str, str] | None = None) -> None:
@@ -70,32 +74,31 @@ class Location:
             )
         ]
         self._database = unquote(found["database"])
-        parameters = dict(parse_qsl(found["query"] or "", keep_blank_values=True))
-        hidden = {name: parameters.pop(name) for name in _SECRET if name in parameters}
         given = {name: str(value) for name, value in (properties or {}).items()}
-        self._parameters = parameters
-        base = url.partition("?")[0]
-        self.url = f"{base}?{urlencode(parameters)}" if parameters else base
-        # With -1 results come in binary form from the first execution on, which reads faster.
-        self.properties: dict[str, str] = {
-            "ApplicationName": "pgq spark",
-            "prepareThreshold": "-1",
-            **hidden,
+        given.pop("driver", None)
+        settings = {
+            **DEFAULTS,
             **given,
+            **dict(parse_qsl(found["query"] or "", keep_blank_values=True)),
         }
+        self.credentials = {name: settings.pop(name) for name in _SECRET if name in settings}
+        self._settings = settings
+        # Spark lowers the case of properties on some of its ways, where the driver then does not
+        # know them; in the URL they stay as they are.
+        self.url = f"{url.partition('?')[0]}?{urlencode(settings, quote_via=quote)}"
 
     def __repr__(self) -> str:
         return f"Location({self.url.partition('?')[0]!r})"
 
     def options(self) -> dict[str, str]:
         """What Spark's JDBC source needs to connect."""
-        return {"url": self.url, "driver": DRIVER, **self.properties}
+        return {"url": self.url, "driver": DRIVER, **self.credentials}
 
     def conninfo(self) -> str:
         """The same place for psycopg; properties that only the JDBC driver has are left out."""
         known = {
             _LIBPQ[name]: value
-            for name, value in {**self.properties, **self._parameters}.items()
+            for name, value in {**self._settings, **self.credentials}.items()
             if name in _LIBPQ
         }
         database = {"dbname": self._database} if self._database else {}
@@ -172,7 +175,7 @@ class DriverConnection:
 
     def __enter__(self) -> DriverConnection:
         properties = self._jvm.java.util.Properties()
-        for name, value in self._location.properties.items():
+        for name, value in self._location.credentials.items():
             properties.setProperty(name, value)
         with _errors():
             # The driver itself: DriverManager does not see classes that came by spark.jars.
