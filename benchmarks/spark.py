@@ -144,31 +144,33 @@ def read_pgq(place: Place) -> None:
 
 
 def read_lateral(place: Place) -> None:
-    """The topic by ranges that are joined with fetch_range: what the view is there to beat."""
+    """The topic by ranges that are joined with fetch_range, a task for each; the same columns."""
+    from pgq.spark._read import kafka_columns
+
     with place.database.connect() as connection:
         found = connection.execute("select * from pgq.list_offsets(%s)", [TOPIC]).fetchall()
     ranges = ", ".join(
-        f"({place_in}, {partition}, {first}, {last})"
-        for place_in, (partition, first, last, _) in enumerate(found)
+        f"({number}, {partition}, {first}, {last})"
+        for number, (partition, first, last, _) in enumerate(found)
     )
-    _read(
-        place.spark.read.jdbc(
-            place.url,
-            f"""(
-                select r.i, f.key, coalesce(f.body, convert_to(f.payload::text, 'UTF8')) as value,
-                    f.partition, f.log_offset, f.published_at, f.headers::text as headers
-                from (values {ranges}) as r (i, partition, first_offset, last_offset)
-                cross join lateral pgq.fetch_range(
-                    '{TOPIC}', r.partition, r.first_offset, r.last_offset
-                ) as f
-            ) as messages""",
-            column="i",
-            lowerBound=0,
-            upperBound=len(found),
-            numPartitions=len(found),
-            properties=place.properties(),
-        )
+    rows = place.spark.read.jdbc(
+        place.url,
+        f"""(
+            select r.i, f.key, coalesce(f.body, convert_to(f.payload::text, 'UTF8')) as value,
+                f.partition, f.log_offset as "offset", f.published_at as "timestamp",
+                f.headers::text as headers
+            from (values {ranges}) as r (i, partition, first_offset, last_offset)
+            cross join lateral pgq.fetch_range(
+                '{TOPIC}', r.partition, r.first_offset, r.last_offset
+            ) as f
+        ) as messages""",
+        column="i",
+        lowerBound=0,
+        upperBound=len(found),
+        numPartitions=len(found),
+        properties=place.properties(),
     )
+    _read(kafka_columns(rows, TOPIC))
 
 
 # ------------------------------------------------------------------------------ the runs

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pgq.errors import UnknownQueue
 from pgq.spark._connection import Arguments, Location, call, quoted
 
-__all__ = ["OffsetRange", "Offsets", "frame_of", "plan", "view"]
+__all__ = ["OffsetRange", "Offsets", "frame_of", "kafka_columns", "plan", "view"]
 
 Offsets = str | Mapping[int, int]
 """``earliest``, ``latest``, the JSON of Spark's Kafka source, or an offset for each partition."""
@@ -142,7 +142,8 @@ def frame_of(
     if min_partitions is not None:
         if min_partitions < 1:
             raise ValueError("min_partitions must be at least 1")
-        size = max(1, min(size, total // min_partitions))
+        if min_partitions > len(ranges):
+            size = max(1, min(size, total // min_partitions))
     predicates = [
         _predicate(topic, part, fail_on_data_loss) for whole in ranges for part in whole.split(size)
     ]
@@ -167,6 +168,11 @@ def frame_of(
         predicates=predicates or ["false"],
         properties={**location.options(), "fetchsize": str(FETCH_SIZE)},
     )
+    return kafka_columns(rows, topic)
+
+
+def kafka_columns(rows: DataFrame, topic: str) -> DataFrame:
+    """The columns of Spark's Kafka source from those of a query."""
     return rows.select(
         F.col("key").cast("binary").alias("key"),
         "value",
@@ -187,8 +193,9 @@ def _predicate(topic: str, part: OffsetRange, fail_on_data_loss: bool) -> str:
     # An empty range is there whatever retention has removed.
     checked = part if fail_on_data_loss else OffsetRange(part.partition, 1, 0)
     return (
-        f"partition_id = pgq.check_range({quoted(topic)}, {checked.partition},"
-        f" {checked.first_offset}, {checked.last_offset})"
+        # as a subquery it is called once, else for every row that a scan compares with it
+        f"partition_id = (select pgq.check_range({quoted(topic)}, {checked.partition},"
+        f" {checked.first_offset}, {checked.last_offset}))"
         f' and "offset" between {part.first_offset} and {part.last_offset}'
     )
 
