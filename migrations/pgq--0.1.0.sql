@@ -714,6 +714,9 @@ create unlogged table pgq.staged_chunk (
     priority integer,
     delay interval,
     messages integer not null,
+    packed bytea,
+    starts integer[],
+    lengths integer[],
     payloads jsonb[],
     bodies bytea[],
     keys text[],
@@ -724,6 +727,9 @@ create unlogged table pgq.staged_chunk (
 
 -- Chunks are written and read whole, and once: compressing them costs more than it saves.
 alter table pgq.staged_chunk
+alter column packed set storage external,
+alter column starts set storage external,
+alter column lengths set storage external,
 alter column payloads set storage external,
 alter column bodies set storage external,
 alter column keys set storage external,
@@ -737,8 +743,13 @@ comment on column pgq.staged_chunk.partition is 'The partition to publish to; nu
 comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
 comment on column pgq.staged_chunk.messages is 'How many messages it has.';
-comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see bodies.';
-comment on column pgq.staged_chunk.bodies is 'The contents as raw bytes; null: see payloads.';
+comment on column pgq.staged_chunk.packed is
+'The contents one behind the other; null: see payloads and bodies.';
+comment on column pgq.staged_chunk.starts is 'Where each of them begins in packed, from 1.';
+comment on column pgq.staged_chunk.lengths is 'The length of each of them, in bytes.';
+comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see packed and bodies.';
+comment on column pgq.staged_chunk.bodies is
+'The contents as raw bytes; null: see packed and payloads.';
 comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
@@ -5925,6 +5936,142 @@ comment on function pgq._write_messages(
 ) is
 'Publishes or enqueues the messages of a chunk.';
 
+-- ==== sql/bulk/_check_packed.sql
+
+create function pgq._check_packed(
+    packed bytea,
+    starts integer[],
+    lengths integer[],
+    keys text[],
+    headers jsonb[]
+)
+returns integer
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    size integer := cardinality(_check_packed.lengths);
+    whole bigint;
+    shortest integer;
+begin
+    select coalesce(sum(l.length), 0), min(l.length)
+    into whole, shortest
+    from unnest(_check_packed.lengths) as l (length);
+
+    if array_position(_check_packed.lengths, null) is not null
+        or array_position(_check_packed.starts, null) is not null
+        or shortest < 0
+    then
+        raise exception 'a batch must not contain null'
+            using errcode = '22004',
+                detail = 'A length or start is null or negative; nothing was stored.';
+    end if;
+    if whole <> length(_check_packed.packed)
+        or cardinality(_check_packed.starts) <> size
+        or _check_packed.starts[1] <> 1
+        or _check_packed.starts[size] + _check_packed.lengths[size] - 1 <> whole
+    then
+        raise exception 'the lengths of a chunk do not add up to its size'
+            using errcode = '22023',
+                detail = format(
+                    'Lengths: %s bytes; chunk: %s bytes.', whole, length(_check_packed.packed)
+                );
+    end if;
+    if cardinality(_check_packed.keys) <> size or cardinality(_check_packed.headers) <> size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023';
+    end if;
+    if _check_packed.headers is not null
+        and exists (
+            select from unnest(_check_packed.headers) as h (header)
+            where jsonb_typeof(h.header) <> 'object'
+        )
+    then
+        raise exception 'headers must be JSON objects'
+            using errcode = '22023';
+    end if;
+    return size;
+end
+$$;
+
+comment on function pgq._check_packed(bytea, integer[], integer[], text[], jsonb[]) is
+'The number of messages of a chunk that is stored as it is; refuses what does not add up.';
+
+-- ==== sql/bulk/_publish_packed.sql
+
+create function pgq._publish_packed(
+    topic text,
+    packed bytea,
+    starts integer[],
+    lengths integer[],
+    keys text[],
+    headers jsonb[],
+    partition integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Joined with nothing it is read from storage once, not for every message.
+    whole bytea := _publish_packed.packed || ''::bytea;
+    size integer := cardinality(_publish_packed.lengths);
+    state pgq._partition_state;
+    tip_offset bigint;
+    tip_published_at timestamptz;
+begin
+    -- As publish_batch does it, but that the contents are cut out while they are stored.
+    state := pgq._lock_partition(_publish_packed.topic, _publish_packed.partition, null);
+
+    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    select m.log_offset, m.published_at
+    into tip_offset, tip_published_at
+    from pgq.message as m
+    where m.segment = state.segment
+        and m.partition_id = state.partition_id
+        and m.log_offset >= state.segment_first_offset
+    order by m.log_offset desc
+    limit 1;
+
+    tip_offset := coalesce(tip_offset, state.segment_first_offset - 1);
+    tip_published_at := greatest(pgq._clock(), tip_published_at, state.segment_entered_at);
+
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select
+        state.partition_id,
+        b.log_offset,
+        tip_published_at,
+        state.segment,
+        b.key,
+        b.header,
+        null,
+        substring(whole from b.start for b.length)
+    from (
+        select
+            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+            unnest(_publish_packed.starts) as start,
+            unnest(_publish_packed.lengths) as length,
+            unnest(_publish_packed.keys) as key,
+            unnest(_publish_packed.headers) as header
+    ) as b;
+
+    if state.notify and size > 0 then
+        perform pg_notify('pgq_topic', _publish_packed.topic);
+    end if;
+end
+$$;
+
+comment on function pgq._publish_packed(
+    text, bytea, integer[], integer[], text[], jsonb[], integer
+) is
+'Publishes the messages of a chunk, which _check_packed has checked, to one partition.';
+
 -- ==== sql/bulk/begin_write.sql
 
 create function pgq.begin_write(
@@ -6110,7 +6257,8 @@ create function pgq.write_chunk(
     priority integer default null,
     delay interval default null,
     is_json boolean default false,
-    last boolean default false
+    last boolean default false,
+    starts integer[] default null
 )
 returns boolean
 language plpgsql
@@ -6129,6 +6277,7 @@ declare
     owner_attempt text;
     content_digest bigint;
     contents bytea[];
+    is_whole boolean;
     documents jsonb[];
     size integer;
     is_new boolean;
@@ -6265,35 +6414,68 @@ begin
         end if;
     end if;
 
-    contents := pgq._unpack(write_chunk.packed, write_chunk.lengths);
-    if write_chunk.is_json then
-        documents := array(
-            select convert_from(b.body, 'UTF8')::jsonb
-            from unnest(contents) with ordinality as b (body, place)
-            order by b.place
+    -- Where all messages go to one partition as they are, and the writer tells where each begins,
+    -- the chunk can stay as it is until they are stored: that takes least time.
+    is_whole := write_chunk.starts is not null
+        and target.topic is not null
+        and not write_chunk.is_json
+        and (write_chunk.keys is null or write_chunk.partition is not null)
+        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
+
+    if is_whole then
+        size := pgq._check_packed(
+            write_chunk.packed,
+            write_chunk.starts,
+            write_chunk.lengths,
+            write_chunk.keys,
+            write_chunk.headers
         );
-        contents := null;
+    else
+        contents := pgq._unpack(write_chunk.packed, write_chunk.lengths);
+        if write_chunk.is_json then
+            documents := array(
+                select convert_from(b.body, 'UTF8')::jsonb
+                from unnest(contents) with ordinality as b (body, place)
+                order by b.place
+            );
+            contents := null;
+        end if;
     end if;
 
     if not target.atomic then
-        perform pgq._write_messages(
-            target.topic,
-            target.queue,
-            documents,
-            contents,
-            write_chunk.keys,
-            write_chunk.headers,
-            write_chunk.labels,
-            write_chunk.partition,
-            write_chunk.priority,
-            write_chunk.delay
-        );
+        if is_whole then
+            perform pgq._publish_packed(
+                target.topic,
+                write_chunk.packed,
+                write_chunk.starts,
+                write_chunk.lengths,
+                write_chunk.keys,
+                write_chunk.headers,
+                write_chunk.partition
+            );
+        else
+            perform pgq._write_messages(
+                target.topic,
+                target.queue,
+                documents,
+                contents,
+                write_chunk.keys,
+                write_chunk.headers,
+                write_chunk.labels,
+                write_chunk.partition,
+                write_chunk.priority,
+                write_chunk.delay
+            );
+        end if;
         return true;
     end if;
 
     -- What is wrong with it is told now, to the task that made it, and not to commit_write.
-    size := pgq._check_batch(
-        documents, contents, write_chunk.keys, write_chunk.headers, write_chunk.labels
+    size := coalesce(
+        size,
+        pgq._check_batch(
+            documents, contents, write_chunk.keys, write_chunk.headers, write_chunk.labels
+        )
     );
 
     insert into pgq.staged_chunk (
@@ -6304,6 +6486,9 @@ begin
         priority,
         delay,
         messages,
+        packed,
+        starts,
+        lengths,
         payloads,
         bodies,
         keys,
@@ -6318,6 +6503,9 @@ begin
         write_chunk.priority,
         write_chunk.delay,
         size,
+        case when is_whole then write_chunk.packed end,
+        case when is_whole then write_chunk.starts end,
+        case when is_whole then write_chunk.lengths end,
         documents,
         contents,
         write_chunk.keys,
@@ -6334,6 +6522,10 @@ begin
             where c.write_id = write_chunk.write_id
                 and c.task = write_chunk.task
                 and c.chunk = write_chunk.chunk
+                and (
+                    not is_whole
+                    or c.packed = write_chunk.packed and c.lengths = write_chunk.lengths
+                )
                 and c.payloads is not distinct from documents
                 and c.bodies is not distinct from contents
                 and c.keys is not distinct from write_chunk.keys
@@ -6365,11 +6557,12 @@ $$;
 
 comment on function pgq.write_chunk(
     uuid, integer, text, integer, bytea, integer[], text[], jsonb[], text[], integer, integer,
-    interval, boolean, boolean
+    interval, boolean, boolean, integer[]
 ) is
 'Adds a chunk of messages to a bulk write; false when it has been written already.
 packed holds the contents one behind the other, lengths their lengths in bytes; they are JSON texts
-when is_json is set, else raw bytes. keys, headers and labels are as in publish_batch and
+when is_json is set, else raw bytes. starts may tell where each content begins, from 1, which saves
+time where a chunk goes to one partition. keys, headers and labels are as in publish_batch and
 enqueue_batch. task and chunk number the chunks from 0; task_attempt is different for each attempt
 to run the task. In an atomic write all chunks of an attempt must be in one transaction, the last
 one marked as last; when several attempts of a task commit, the first one counts. Else each chunk is
@@ -6531,6 +6724,19 @@ begin
             where c.write_id = target.write_id
             order by c.task, c.chunk
         loop
+            if chunk.packed is not null then
+                perform pgq._publish_packed(
+                    topic_name,
+                    chunk.packed,
+                    chunk.starts,
+                    chunk.lengths,
+                    chunk.keys,
+                    chunk.headers,
+                    coalesce(chunk.partition, chunk.task % partition_count)
+                );
+                continue;
+            end if;
+
             perform pgq._write_messages(
                 topic_name,
                 queue_name,
@@ -6679,7 +6885,8 @@ begin
         new.priority,
         new.delay::interval,
         coalesce(new.is_json, false),
-        coalesce(new.last, false)
+        coalesce(new.last, false),
+        new.starts
     ) then
         return new;
     end if;
@@ -7527,7 +7734,8 @@ select
     null::integer as priority,
     null::text as delay,
     null::boolean as is_json,
-    null::boolean as last
+    null::boolean as last,
+    null::integer[] as starts
 where false;
 
 create trigger write_chunks
@@ -7551,6 +7759,8 @@ comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
 comment on column pgq.write_chunks.is_json is
 'Whether the contents are JSON; null or false: bytes.';
+comment on column pgq.write_chunks.starts is
+'Where each content begins in packed, from 1; null: to be found from lengths.';
 comment on column pgq.write_chunks.last is 'Whether this is the last chunk of its task.';
 
 create view pgq.publish_rows as

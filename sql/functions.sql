@@ -112,6 +112,8 @@
 \ir bulk/_unpack.sql
 \ir bulk/_forget_staged.sql
 \ir bulk/_write_messages.sql
+\ir bulk/_check_packed.sql
+\ir bulk/_publish_packed.sql
 \ir bulk/begin_write.sql
 \ir bulk/write_chunk.sql
 \ir bulk/commit_write.sql

@@ -22,7 +22,8 @@ begin
         new.priority,
         new.delay::interval,
         coalesce(new.is_json, false),
-        coalesce(new.last, false)
+        coalesce(new.last, false),
+        new.starts
     ) then
         return new;
     end if;

@@ -146,6 +146,19 @@ begin
             where c.write_id = target.write_id
             order by c.task, c.chunk
         loop
+            if chunk.packed is not null then
+                perform pgq._publish_packed(
+                    topic_name,
+                    chunk.packed,
+                    chunk.starts,
+                    chunk.lengths,
+                    chunk.keys,
+                    chunk.headers,
+                    coalesce(chunk.partition, chunk.task % partition_count)
+                );
+                continue;
+            end if;
+
             perform pgq._write_messages(
                 topic_name,
                 queue_name,

@@ -68,6 +68,9 @@ create unlogged table pgq.staged_chunk (
     priority integer,
     delay interval,
     messages integer not null,
+    packed bytea,
+    starts integer[],
+    lengths integer[],
     payloads jsonb[],
     bodies bytea[],
     keys text[],
@@ -78,6 +81,9 @@ create unlogged table pgq.staged_chunk (
 
 -- Chunks are written and read whole, and once: compressing them costs more than it saves.
 alter table pgq.staged_chunk
+alter column packed set storage external,
+alter column starts set storage external,
+alter column lengths set storage external,
 alter column payloads set storage external,
 alter column bodies set storage external,
 alter column keys set storage external,
@@ -91,8 +97,13 @@ comment on column pgq.staged_chunk.partition is 'The partition to publish to; nu
 comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
 comment on column pgq.staged_chunk.messages is 'How many messages it has.';
-comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see bodies.';
-comment on column pgq.staged_chunk.bodies is 'The contents as raw bytes; null: see payloads.';
+comment on column pgq.staged_chunk.packed is
+'The contents one behind the other; null: see payloads and bodies.';
+comment on column pgq.staged_chunk.starts is 'Where each of them begins in packed, from 1.';
+comment on column pgq.staged_chunk.lengths is 'The length of each of them, in bytes.';
+comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see packed and bodies.';
+comment on column pgq.staged_chunk.bodies is
+'The contents as raw bytes; null: see packed and payloads.';
 comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';

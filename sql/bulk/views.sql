@@ -16,7 +16,8 @@ select
     null::integer as priority,
     null::text as delay,
     null::boolean as is_json,
-    null::boolean as last
+    null::boolean as last,
+    null::integer[] as starts
 where false;
 
 create trigger write_chunks
@@ -40,6 +41,8 @@ comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
 comment on column pgq.write_chunks.is_json is
 'Whether the contents are JSON; null or false: bytes.';
+comment on column pgq.write_chunks.starts is
+'Where each content begins in packed, from 1; null: to be found from lengths.';
 comment on column pgq.write_chunks.last is 'Whether this is the last chunk of its task.';
 
 create view pgq.publish_rows as

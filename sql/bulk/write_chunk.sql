@@ -12,7 +12,8 @@ create function pgq.write_chunk(
     priority integer default null,
     delay interval default null,
     is_json boolean default false,
-    last boolean default false
+    last boolean default false,
+    starts integer[] default null
 )
 returns boolean
 language plpgsql
@@ -31,6 +32,7 @@ declare
     owner_attempt text;
     content_digest bigint;
     contents bytea[];
+    is_whole boolean;
     documents jsonb[];
     size integer;
     is_new boolean;
@@ -167,35 +169,68 @@ begin
         end if;
     end if;
 
-    contents := pgq._unpack(write_chunk.packed, write_chunk.lengths);
-    if write_chunk.is_json then
-        documents := array(
-            select convert_from(b.body, 'UTF8')::jsonb
-            from unnest(contents) with ordinality as b (body, place)
-            order by b.place
+    -- Where all messages go to one partition as they are, and the writer tells where each begins,
+    -- the chunk can stay as it is until they are stored: that takes least time.
+    is_whole := write_chunk.starts is not null
+        and target.topic is not null
+        and not write_chunk.is_json
+        and (write_chunk.keys is null or write_chunk.partition is not null)
+        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
+
+    if is_whole then
+        size := pgq._check_packed(
+            write_chunk.packed,
+            write_chunk.starts,
+            write_chunk.lengths,
+            write_chunk.keys,
+            write_chunk.headers
         );
-        contents := null;
+    else
+        contents := pgq._unpack(write_chunk.packed, write_chunk.lengths);
+        if write_chunk.is_json then
+            documents := array(
+                select convert_from(b.body, 'UTF8')::jsonb
+                from unnest(contents) with ordinality as b (body, place)
+                order by b.place
+            );
+            contents := null;
+        end if;
     end if;
 
     if not target.atomic then
-        perform pgq._write_messages(
-            target.topic,
-            target.queue,
-            documents,
-            contents,
-            write_chunk.keys,
-            write_chunk.headers,
-            write_chunk.labels,
-            write_chunk.partition,
-            write_chunk.priority,
-            write_chunk.delay
-        );
+        if is_whole then
+            perform pgq._publish_packed(
+                target.topic,
+                write_chunk.packed,
+                write_chunk.starts,
+                write_chunk.lengths,
+                write_chunk.keys,
+                write_chunk.headers,
+                write_chunk.partition
+            );
+        else
+            perform pgq._write_messages(
+                target.topic,
+                target.queue,
+                documents,
+                contents,
+                write_chunk.keys,
+                write_chunk.headers,
+                write_chunk.labels,
+                write_chunk.partition,
+                write_chunk.priority,
+                write_chunk.delay
+            );
+        end if;
         return true;
     end if;
 
     -- What is wrong with it is told now, to the task that made it, and not to commit_write.
-    size := pgq._check_batch(
-        documents, contents, write_chunk.keys, write_chunk.headers, write_chunk.labels
+    size := coalesce(
+        size,
+        pgq._check_batch(
+            documents, contents, write_chunk.keys, write_chunk.headers, write_chunk.labels
+        )
     );
 
     insert into pgq.staged_chunk (
@@ -206,6 +241,9 @@ begin
         priority,
         delay,
         messages,
+        packed,
+        starts,
+        lengths,
         payloads,
         bodies,
         keys,
@@ -220,6 +258,9 @@ begin
         write_chunk.priority,
         write_chunk.delay,
         size,
+        case when is_whole then write_chunk.packed end,
+        case when is_whole then write_chunk.starts end,
+        case when is_whole then write_chunk.lengths end,
         documents,
         contents,
         write_chunk.keys,
@@ -236,6 +277,10 @@ begin
             where c.write_id = write_chunk.write_id
                 and c.task = write_chunk.task
                 and c.chunk = write_chunk.chunk
+                and (
+                    not is_whole
+                    or c.packed = write_chunk.packed and c.lengths = write_chunk.lengths
+                )
                 and c.payloads is not distinct from documents
                 and c.bodies is not distinct from contents
                 and c.keys is not distinct from write_chunk.keys
@@ -267,11 +312,12 @@ $$;
 
 comment on function pgq.write_chunk(
     uuid, integer, text, integer, bytea, integer[], text[], jsonb[], text[], integer, integer,
-    interval, boolean, boolean
+    interval, boolean, boolean, integer[]
 ) is
 'Adds a chunk of messages to a bulk write; false when it has been written already.
 packed holds the contents one behind the other, lengths their lengths in bytes; they are JSON texts
-when is_json is set, else raw bytes. keys, headers and labels are as in publish_batch and
+when is_json is set, else raw bytes. starts may tell where each content begins, from 1, which saves
+time where a chunk goes to one partition. keys, headers and labels are as in publish_batch and
 enqueue_batch. task and chunk number the chunks from 0; task_attempt is different for each attempt
 to run the task. In an atomic write all chunks of an attempt must be in one transaction, the last
 one marked as last; when several attempts of a task commit, the first one counts. Else each chunk is

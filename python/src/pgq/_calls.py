@@ -239,6 +239,7 @@ SIGNATURES: Mapping[str, Mapping[str, str]] = {
         "delay": "interval",
         "is_json": "boolean",
         "last": "boolean",
+        "starts": "integer[]",
     },
     "commit_write": {"write_id": "uuid", "expected_messages": "bigint"},
     "abort_write": {"write_id": "uuid"},

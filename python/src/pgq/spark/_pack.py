@@ -27,6 +27,7 @@ def schema(columns: list[str]) -> str:
         "chunk int",
         "packed binary",
         "lengths array<int>",
+        "starts array<int>",
         "is_json boolean",
         "last boolean",
         "priority int",
@@ -84,14 +85,19 @@ def packer(
             size += length
         yield batch.slice(start)
 
-    def packed(contents: Any) -> bytes:
-        # Arrow's own buffer from the first byte of the first value to the last of the last one
+    def packed(contents: Any) -> tuple[bytes, Any]:
+        # Arrow's own buffers: the bytes from the first value to the last, and where each begins
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        size = len(contents)
         _, offsets, data = contents.buffers()
-        if data is None:
-            return b""
-        places = memoryview(offsets).cast("i")
-        first = places[contents.offset]
-        return bytes(memoryview(data)[first : places[contents.offset + len(contents)]])
+        places = pa.Array.from_buffers(
+            pa.int32(), size + 1, [None, offsets], offset=contents.offset
+        )
+        first, end = places[0].as_py(), places[size].as_py()
+        starts = pc.subtract(places.slice(0, size), first - 1)
+        return b"" if data is None else bytes(memoryview(data)[first:end]), starts
 
     def pack(batches: Iterator[Any]) -> Iterator[Any]:
         import uuid
@@ -111,6 +117,8 @@ def packer(
             contents = rows.column(0)
             size = rows.num_rows
 
+            content, starts = packed(contents)
+
             def listed(values: Any, kind: Any) -> Any:
                 return pa.ListArray.from_arrays(pa.array([0, size], pa.int32()), values.cast(kind))
 
@@ -119,8 +127,9 @@ def packer(
                 "task": pa.array([task], pa.int32()),
                 "task_attempt": pa.array([attempt]),
                 "chunk": pa.array([number], pa.int32()),
-                "packed": pa.array([packed(contents)], pa.binary()),
+                "packed": pa.array([content], pa.binary()),
                 "lengths": listed(pc.binary_length(contents), pa.int32()),
+                "starts": listed(starts, pa.int32()),
                 "is_json": pa.array([is_json]),
                 "last": pa.array([last]),
                 "priority": pa.array([priority], pa.int32()),

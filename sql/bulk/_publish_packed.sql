@@ -1,0 +1,70 @@
+create function pgq._publish_packed(
+    topic text,
+    packed bytea,
+    starts integer[],
+    lengths integer[],
+    keys text[],
+    headers jsonb[],
+    partition integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Joined with nothing it is read from storage once, not for every message.
+    whole bytea := _publish_packed.packed || ''::bytea;
+    size integer := cardinality(_publish_packed.lengths);
+    state pgq._partition_state;
+    tip_offset bigint;
+    tip_published_at timestamptz;
+begin
+    -- As publish_batch does it, but that the contents are cut out while they are stored.
+    state := pgq._lock_partition(_publish_packed.topic, _publish_packed.partition, null);
+
+    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    select m.log_offset, m.published_at
+    into tip_offset, tip_published_at
+    from pgq.message as m
+    where m.segment = state.segment
+        and m.partition_id = state.partition_id
+        and m.log_offset >= state.segment_first_offset
+    order by m.log_offset desc
+    limit 1;
+
+    tip_offset := coalesce(tip_offset, state.segment_first_offset - 1);
+    tip_published_at := greatest(pgq._clock(), tip_published_at, state.segment_entered_at);
+
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select
+        state.partition_id,
+        b.log_offset,
+        tip_published_at,
+        state.segment,
+        b.key,
+        b.header,
+        null,
+        substring(whole from b.start for b.length)
+    from (
+        select
+            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+            unnest(_publish_packed.starts) as start,
+            unnest(_publish_packed.lengths) as length,
+            unnest(_publish_packed.keys) as key,
+            unnest(_publish_packed.headers) as header
+    ) as b;
+
+    if state.notify and size > 0 then
+        perform pg_notify('pgq_topic', _publish_packed.topic);
+    end if;
+end
+$$;
+
+comment on function pgq._publish_packed(
+    text, bytea, integer[], integer[], text[], jsonb[], integer
+) is
+'Publishes the messages of a chunk, which _check_packed has checked, to one partition.';
