@@ -760,6 +760,7 @@ create table pgq.published_chunk (
     chunk integer not null,
     messages integer not null,
     digest bigint not null,
+    write_id uuid not null,
     primary key (bulk_write_id, task, chunk)
 );
 
@@ -767,6 +768,7 @@ comment on table pgq.published_chunk is
 'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
 comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.published_chunk.messages is 'How many messages it had.';
+comment on column pgq.published_chunk.write_id is 'The attempt that wrote it last.';
 comment on column pgq.published_chunk.digest is
 'A hash of its contents, to notice that a repeated task made other chunks.';
 
@@ -6385,30 +6387,34 @@ begin
             0
         );
 
-        insert into pgq.published_chunk (bulk_write_id, task, chunk, messages, digest)
+        insert into pgq.published_chunk (
+            bulk_write_id, task, chunk, messages, digest, write_id
+        )
         values (
             target.bulk_write_id,
             write_chunk.task,
             write_chunk.chunk,
             cardinality(write_chunk.lengths),
-            content_digest
+            content_digest,
+            write_chunk.write_id
         )
         on conflict do nothing;
 
         if not found then
-            if not exists (
-                select
-                from pgq.published_chunk as p
-                where p.bulk_write_id = target.bulk_write_id
-                    and p.task = write_chunk.task
-                    and p.chunk = write_chunk.chunk
-                    and p.digest = content_digest
-            ) then
+            update pgq.published_chunk as p
+            set write_id = write_chunk.write_id
+            where p.bulk_write_id = target.bulk_write_id
+                and p.task = write_chunk.task
+                and p.chunk = write_chunk.chunk
+                and p.digest = content_digest;
+
+            if not found then
                 raise exception 'chunk % of task % was written before with other contents',
                     write_chunk.chunk, write_chunk.task
                     using errcode = '22023',
                         detail = 'A repeated task must make the same chunks; this one did not.',
-                        hint = 'Make the input deterministic, or use an atomic write.';
+                        hint = 'What was published stays. For input that is not the same each '
+                            'time, begin new writes as atomic ones.';
             end if;
             return false;
         end if;
@@ -6595,6 +6601,7 @@ declare
     queue_name text;
     partition_count integer;
     total bigint;
+    stale_task integer;
     chunk record;
 begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
@@ -6658,10 +6665,23 @@ begin
         order by k.task
         limit 1;
     else
-        select coalesce(sum(p.messages), 0)
-        into total
+        select
+            coalesce(sum(p.messages), 0),
+            min(p.task) filter (where p.write_id <> target.write_id)
+        into total, stale_task
         from pgq.published_chunk as p
         where p.bulk_write_id = target.bulk_write_id;
+
+        if stale_task is not null then
+            raise exception 'bulk write % was divided in another way before', target.write_id
+                using errcode = '22023',
+                    detail = format(
+                        'An earlier attempt published chunks of task %s that this one did not '
+                        'write; their messages may have been published twice.', stale_task
+                    ),
+                    hint = 'A repeated write must have the same tasks and chunks. For input that '
+                        'may be divided differently, begin new writes as atomic ones.';
+        end if;
     end if;
 
     if total <> commit_write.expected_messages then
@@ -6802,8 +6822,8 @@ harmless: the result says repeated. With expected_messages, another number is re
 chunks of late writers are refused.
 Errors: MQ008 the write was begun anew, aborted or forgotten, its topic or queue was dropped, or a
 part of what was staged is not there (begin it anew), 22004 no write_id, 22023 another number of
-messages than expected, 25001 not under READ COMMITTED, and those of publish_batch and
-enqueue_batch.';
+messages than expected, or a write that is not atomic was begun anew and made other chunks, 25001
+not under READ COMMITTED, and those of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/abort_write.sql
 

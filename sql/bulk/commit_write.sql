@@ -17,6 +17,7 @@ declare
     queue_name text;
     partition_count integer;
     total bigint;
+    stale_task integer;
     chunk record;
 begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
@@ -80,10 +81,23 @@ begin
         order by k.task
         limit 1;
     else
-        select coalesce(sum(p.messages), 0)
-        into total
+        select
+            coalesce(sum(p.messages), 0),
+            min(p.task) filter (where p.write_id <> target.write_id)
+        into total, stale_task
         from pgq.published_chunk as p
         where p.bulk_write_id = target.bulk_write_id;
+
+        if stale_task is not null then
+            raise exception 'bulk write % was divided in another way before', target.write_id
+                using errcode = '22023',
+                    detail = format(
+                        'An earlier attempt published chunks of task %s that this one did not '
+                        'write; their messages may have been published twice.', stale_task
+                    ),
+                    hint = 'A repeated write must have the same tasks and chunks. For input that '
+                        'may be divided differently, begin new writes as atomic ones.';
+        end if;
     end if;
 
     if total <> commit_write.expected_messages then
@@ -224,5 +238,5 @@ harmless: the result says repeated. With expected_messages, another number is re
 chunks of late writers are refused.
 Errors: MQ008 the write was begun anew, aborted or forgotten, its topic or queue was dropped, or a
 part of what was staged is not there (begin it anew), 22004 no write_id, 22023 another number of
-messages than expected, 25001 not under READ COMMITTED, and those of publish_batch and
-enqueue_batch.';
+messages than expected, or a write that is not atomic was begun anew and made other chunks, 25001
+not under READ COMMITTED, and those of publish_batch and enqueue_batch.';

@@ -114,6 +114,7 @@ create table pgq.published_chunk (
     chunk integer not null,
     messages integer not null,
     digest bigint not null,
+    write_id uuid not null,
     primary key (bulk_write_id, task, chunk)
 );
 
@@ -121,5 +122,6 @@ comment on table pgq.published_chunk is
 'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
 comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.published_chunk.messages is 'How many messages it had.';
+comment on column pgq.published_chunk.write_id is 'The attempt that wrote it last.';
 comment on column pgq.published_chunk.digest is
 'A hash of its contents, to notice that a repeated task made other chunks.';

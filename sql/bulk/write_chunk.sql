@@ -140,30 +140,34 @@ begin
             0
         );
 
-        insert into pgq.published_chunk (bulk_write_id, task, chunk, messages, digest)
+        insert into pgq.published_chunk (
+            bulk_write_id, task, chunk, messages, digest, write_id
+        )
         values (
             target.bulk_write_id,
             write_chunk.task,
             write_chunk.chunk,
             cardinality(write_chunk.lengths),
-            content_digest
+            content_digest,
+            write_chunk.write_id
         )
         on conflict do nothing;
 
         if not found then
-            if not exists (
-                select
-                from pgq.published_chunk as p
-                where p.bulk_write_id = target.bulk_write_id
-                    and p.task = write_chunk.task
-                    and p.chunk = write_chunk.chunk
-                    and p.digest = content_digest
-            ) then
+            update pgq.published_chunk as p
+            set write_id = write_chunk.write_id
+            where p.bulk_write_id = target.bulk_write_id
+                and p.task = write_chunk.task
+                and p.chunk = write_chunk.chunk
+                and p.digest = content_digest;
+
+            if not found then
                 raise exception 'chunk % of task % was written before with other contents',
                     write_chunk.chunk, write_chunk.task
                     using errcode = '22023',
                         detail = 'A repeated task must make the same chunks; this one did not.',
-                        hint = 'Make the input deterministic, or use an atomic write.';
+                        hint = 'What was published stays. For input that is not the same each '
+                            'time, begin new writes as atomic ones.';
             end if;
             return false;
         end if;

@@ -342,3 +342,20 @@ def test_begin_stage_and_commit_in_one_transaction(client: Client, connect: Conn
             writer.commit_write(write_id)
     assert contents_of(client, topic) == {0: numbers(1, 2) * 2}
     assert waiting(client, queue) == numbers(1, 2)
+
+
+def test_a_repeated_write_with_other_tasks_is_told(client: Client) -> None:
+    """Chunks of the attempt before that do not come again stand in the topic beside new ones."""
+    topic = new_topic(client)
+    first = begin(client, topic=topic, producer="p", seq=1, atomic=False)
+    stage(client, first, numbers(1, 10), task=0)
+    stage(client, first, numbers(11, 20), task=1)
+    again = begin(client, topic=topic, producer="p", seq=1, atomic=False)
+    stage(client, again, numbers(1, 10), task=0)
+    stage(client, again, numbers(11, 20), task=0, chunk=1)
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="in another way") as caught:
+        client.commit_write(again)
+    assert "task 1" in str(caught.value.diag.message_detail)
+    # with the same tasks it can still be committed
+    stage(client, again, numbers(11, 20), task=1)
+    assert client.commit_write(again).messages == 30

@@ -47,6 +47,31 @@ def test_other_properties_stand_in_the_url() -> None:
     assert conninfo_to_dict(location.conninfo())["application_name"] == "load & go"
 
 
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("ssl=true", {"sslmode": "verify-full"}),
+        ("ssl", {"sslmode": "verify-full"}),
+        ("ssl=true&sslmode=require", {"sslmode": "require"}),
+        ("ssl=false", {}),
+        ("targetServerType=primary", {"target_session_attrs": "read-write"}),
+        ("targetServerType=preferSecondary", {"target_session_attrs": "prefer-standby"}),
+    ],
+)
+def test_encryption_and_the_kind_of_server_mean_the_same(
+    parameters: str, expected: dict[str, str]
+) -> None:
+    found = conninfo_to_dict(Location(f"jdbc:postgresql://db/s?{parameters}").conninfo())
+    assert {name: found.get(name) for name in expected} == expected
+    assert ("sslmode" in found) == ("sslmode" in expected)
+
+
+def test_a_password_is_one_however_it_is_spelled() -> None:
+    location = Location("jdbc:postgresql://db/s", {"Password": "s3cret"})
+    assert location.credentials == {"password": "s3cret"}
+    assert "s3cret" not in location.url
+
+
 def test_results_are_binary_from_the_first_execution_on() -> None:
     assert "prepareThreshold=-1" in Location("jdbc:postgresql://db/s").url
 

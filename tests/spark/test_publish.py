@@ -360,3 +360,25 @@ def test_errors_of_the_executors_do_not_show_what_was_written(
     with pytest.raises(Exception, match="unknown partition 9") as caught:
         broker.publish(frame, topic)
     assert b"the content of a message".hex() not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["X'FF' as key", "array(named_struct('key', 'h', 'value', X'FF')) as headers"],
+)
+def test_bytes_that_are_no_text_are_not_changed_into_some(
+    spark: Any, broker: Any, connection: AnyConnection, topic: str, column: str
+) -> None:
+    with pytest.raises(Exception, match=r"UTF-?8"):
+        broker.publish(spark.sql(f"select 'x' as value, {column}"), topic)
+    assert messages(connection) == []
+
+
+@pytest.mark.parametrize("partition", [2**32, -1])
+def test_a_partition_does_not_wrap_into_another(
+    spark: Any, broker: Any, connection: AnyConnection, topic: str, partition: int
+) -> None:
+    frame = spark.sql(f"select 'x' as value, {partition}L as partition")
+    with pytest.raises(Exception, match="unknown partition -1"):
+        broker.publish(frame, topic)
+    assert messages(connection) == []

@@ -10,7 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 from pyspark.sql import functions as F
 
-from pgq.errors import UnknownTopic
+from pgq.errors import OffsetOutOfRange, UnknownTopic
 from support import Clock
 
 AnyConnection = psycopg.Connection[Any]
@@ -174,8 +174,13 @@ def test_what_retention_took_away_can_be_left_out(
 
 
 def test_offsets_that_are_not_there_yet_are_an_error(broker: Any, topic: str) -> None:
-    with pytest.raises(Exception, match="out of range"):
-        broker.read(topic, ending_offsets={0: 1002, 1: 1001}).count()
+    for fail_on_data_loss in (True, False):
+        with pytest.raises(OffsetOutOfRange, match="the next offset is 1001"):
+            broker.read(
+                topic,
+                ending_offsets={0: 10**12, 1: 1001},
+                fail_on_data_loss=fail_on_data_loss,
+            )
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,14 @@ _LIBPQ = {
     "gssEncMode": "gssencmode",
     "channelBinding": "channel_binding",
 }
+_SERVER_TYPES = {
+    "primary": "read-write",
+    "master": "read-write",
+    "secondary": "standby",
+    "slave": "standby",
+    "prefersecondary": "prefer-standby",
+    "preferslave": "prefer-standby",
+}
 _SECRET = ("user", "password", "sslpassword")
 
 # With -1 results come in binary form from the first execution on, which reads faster.
@@ -81,7 +89,9 @@ class Location:
             **given,
             **dict(parse_qsl(found["query"] or "", keep_blank_values=True)),
         }
-        self.credentials = {name: settings.pop(name) for name in _SECRET if name in settings}
+        self.credentials = {
+            name.lower(): settings.pop(name) for name in list(settings) if name.lower() in _SECRET
+        }
         self._settings = settings
         # Spark lowers the case of properties on some of its ways, where the driver then does not
         # know them; in the URL they stay as they are.
@@ -101,6 +111,11 @@ class Location:
             for name, value in {**self._settings, **self.credentials}.items()
             if name in _LIBPQ
         }
+        if "sslmode" not in known and self._settings.get("ssl", "false").lower() in ("", "true"):
+            known["sslmode"] = "verify-full"  # what the JDBC driver takes it for
+        server = _SERVER_TYPES.get(self._settings.get("targetServerType", "any").lower())
+        if server is not None:
+            known["target_session_attrs"] = server
         database = {"dbname": self._database} if self._database else {}
         return make_conninfo(
             "",
@@ -178,10 +193,14 @@ class DriverConnection:
         for name, value in self._location.credentials.items():
             properties.setProperty(name, value)
         with _errors():
+            driver = self._jvm.org.postgresql.Driver
+            if type(driver).__name__ == "JavaPackage":
+                raise RuntimeError(
+                    "the JDBC driver of PostgreSQL is not among Spark's jars: set spark.jars, or "
+                    "spark.jars.packages to org.postgresql:postgresql:42.7.13, for the session"
+                )
             # The driver itself: DriverManager does not see classes that came by spark.jars.
-            self._connection = self._jvm.org.postgresql.Driver().connect(
-                self._location.url, properties
-            )
+            self._connection = driver().connect(self._location.url, properties)
             # whatever the database's default: commit_write needs it
             self._connection.setTransactionIsolation(2)  # TRANSACTION_READ_COMMITTED
         return self
@@ -199,6 +218,11 @@ class DriverConnection:
         """Commit the transaction."""
         with _errors():
             self._connection.commit()
+
+    def rollback(self) -> None:
+        """Undo the transaction, and let go of its locks."""
+        with _errors():
+            self._connection.rollback()
 
     def call(self, function: str, arguments: Arguments) -> list[Any]:
         """Call a function of pgq by a prepared statement and return its rows."""

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pgq.errors import UnknownQueue
+from pgq.errors import OffsetOutOfRange, UnknownQueue
 from pgq.spark._connection import Arguments, Location, call, quoted
 
 __all__ = ["OffsetRange", "Offsets", "frame_of", "kafka_columns", "plan", "view"]
@@ -72,6 +72,12 @@ def plan(
 
     starts = _bounds(topic, listed, starting_offsets, starting_timestamp)
     ends = _bounds(topic, listed, ending_offsets, ending_timestamp)
+    for row in listed(ending_timestamp):
+        if ends[row["partition"]] > row["last_offset"] + 1:
+            raise OffsetOutOfRange(
+                f"the end {ends[row['partition']]} of partition {row['partition']} of topic "
+                f"{topic!r} is out of range: the next offset is {row['last_offset'] + 1}"
+            )
     return [
         OffsetRange(partition, start, ends[partition] - 1)
         for partition, start in starts.items()

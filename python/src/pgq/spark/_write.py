@@ -102,6 +102,8 @@ def write(
         # Tasks that are still at it are refused from here on, and what they staged is removed.
         # Whatever is not removed now, cleanup removes.
         with suppress(Exception):
+            if transaction is not None:
+                transaction.rollback()  # it may hold the row that abort_write needs
             call(spark, location, "abort_write", identity)
         raise
 
@@ -177,7 +179,10 @@ def _normalised(frame: DataFrame, *, queue: bool) -> tuple[DataFrame, bool]:
     if "partition" in kinds:
         if not isinstance(kinds["partition"], T.IntegralType):
             raise _wrong("partition", kinds["partition"], "an integer")
-        columns.append(F.col("partition").cast("int").alias("partition"))
+        # One that is no int is none of the topic's either, and must not wrap into one.
+        number = F.col("partition")
+        fits = number.isNull() | number.between(0, 2**31 - 1)
+        columns.append(F.when(fits, number).otherwise(F.lit(-1)).cast("int").alias("partition"))
     return frame.select(*columns), is_json
 
 
@@ -215,7 +220,7 @@ def _json(name: str, kind: T.DataType) -> Column:
 def _text(name: str, kind: T.DataType) -> Column:
     if not (_is_text(kind) or isinstance(kind, T.BinaryType)):
         raise _wrong(name, kind, "string, or binary with UTF-8 text")
-    return F.col(name).cast("string")
+    return F.validate_utf8(F.col(name).cast("string"))
 
 
 def _headers(kind: T.DataType) -> Column:
@@ -229,6 +234,12 @@ def _headers(kind: T.DataType) -> Column:
         and isinstance(kind.elementType, T.StructType)
         and kind.elementType.fieldNames() == ["key", "value"]
     ):
-        entries = column.cast("array<struct<key:string,value:string>>")
+        entries = F.transform(
+            column,
+            lambda header: F.struct(
+                header["key"].alias("key"),
+                F.validate_utf8(header["value"].cast("string")).alias("value"),
+            ),
+        )
         return F.to_json(F.map_from_entries(entries))
     raise _wrong("headers", kind, "a map of texts, an array of (key, value), or a string with JSON")
