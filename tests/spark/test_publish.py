@@ -382,3 +382,15 @@ def test_a_partition_does_not_wrap_into_another(
     with pytest.raises(Exception, match="unknown partition -1"):
         broker.publish(frame, topic)
     assert messages(connection) == []
+
+
+def test_rows_may_come_in_arrows_large_types(
+    spark: Any, broker: Any, connection: AnyConnection, topic: str
+) -> None:
+    name = "spark.sql.execution.arrow.useLargeVarTypes"
+    spark.conf.set(name, True)
+    try:
+        broker.publish(spark.sql("select X'00ff' as value, 'k' as key, '{}' as headers"), topic)
+    finally:
+        spark.conf.unset(name)
+    assert messages(connection, "body, key, headers") == [(b"\x00\xff", "k", {})]

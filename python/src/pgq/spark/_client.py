@@ -61,6 +61,7 @@ class Pgq:
         chunk_rows: int = 5000,
         chunk_bytes: int = 4 << 20,
         expected_messages: int | None = None,
+        timeout: str = "1 day",
     ) -> WriteResult:
         """Publish the rows of a DataFrame to a topic.
 
@@ -71,17 +72,18 @@ class Pgq:
         With ``mode="atomic"`` the rows are staged and then published in one transaction: all are
         seen at once, or none, whatever fails on the way. The partitions written to are locked while
         that transaction runs. With ``mode="fast"`` each chunk is published when it comes, so others
-        see a part before the end, and a failed job leaves a part; a repeated task must make the
-        same rows in the same order, or the write fails.
+        see a part before the end, and a failed job leaves a part. A repeated task must make the
+        same rows in the same order, and a repeated job the same tasks, or the write fails.
 
         With ``producer`` and ``seq`` the write is known again: repeating it, after it was
         committed, writes nothing and returns ``repeated``. In fast mode they also let a job that
         failed go on where it was; without them its rows are published anew when it is run again.
 
         ``chunk_rows`` and ``chunk_bytes`` bound the chunks in which rows travel. Give
-        ``expected_messages`` where you know the number, and another one is refused.
+        ``expected_messages`` where you know the number, and another one is refused. A write that is
+        not committed within ``timeout`` (an interval of PostgreSQL) is forgotten by ``cleanup``.
         """
-        options = WriteOptions(mode, chunk_rows, chunk_bytes, expected_messages)
+        options = WriteOptions(mode, chunk_rows, chunk_bytes, expected_messages, timeout=timeout)
         return write(frame, self._location, Target(topic, None, producer, seq), options)
 
     def enqueue(
@@ -97,13 +99,16 @@ class Pgq:
         chunk_rows: int = 5000,
         chunk_bytes: int = 4 << 20,
         expected_messages: int | None = None,
+        timeout: str = "1 day",
     ) -> WriteResult:
         """Make a job of each row of a DataFrame; the rest is as in :meth:`publish`.
 
         Columns: ``value`` or ``payload``; and, where wanted, ``key``, ``headers`` and ``label``.
         ``priority`` and ``delay`` (an interval of PostgreSQL, ``'5 minutes'``) are those of all.
         """
-        options = WriteOptions(mode, chunk_rows, chunk_bytes, expected_messages, priority, delay)
+        options = WriteOptions(
+            mode, chunk_rows, chunk_bytes, expected_messages, priority, delay, timeout
+        )
         return write(frame, self._location, Target(None, queue, producer, seq), options)
 
     def sink(
@@ -116,18 +121,20 @@ class Pgq:
         chunk_rows: int = 5000,
         chunk_bytes: int = 4 << 20,
         transform: Callable[[DataFrame], DataFrame] | None = None,
+        timeout: str = "1 day",
     ) -> Callable[[DataFrame, int], None]:
         """The function for ``writeStream.foreachBatch`` that writes each micro-batch exactly once.
 
         The batch's number is the ``seq`` of the write, so a batch that Spark runs again after a
         crash is written once. ``producer`` names the query: another one for each checkpoint, since
-        a new checkpoint counts its batches from 0 again. ``transform`` is applied to the rows of a
-        batch first.
+        a new checkpoint counts its batches from 0 again. In fast mode a batch must come out the
+        same whenever it is computed, so not after a shuffle. ``transform`` is applied to the rows
+        of a batch first.
         """
         if (topic is None) == (queue is None):
             raise ValueError("a sink writes to a topic or to a queue")
         location = self._location
-        options = WriteOptions(mode, chunk_rows, chunk_bytes)
+        options = WriteOptions(mode, chunk_rows, chunk_bytes, timeout=timeout)
 
         # Nothing here refers to the session: Spark Connect sends this function to the server.
         def write_batch(frame: DataFrame, batch_id: int) -> None:

@@ -50,7 +50,8 @@ def packer(
     """The function for mapInArrow: record batches of rows in, record batches of one chunk out.
 
     It is sent to the workers as it is, so it uses nothing of this package, which they need not
-    have. The chunks of a task depend on its rows and their order alone.
+    have. The chunks of a task depend on its rows, on their order, and on how Spark cuts
+    them into record batches (``spark.sql.execution.arrow.maxRecordsPerBatch``).
     """
 
     lists = dict(_LISTS)

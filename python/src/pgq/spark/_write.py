@@ -61,6 +61,7 @@ class WriteOptions:
     expected_messages: int | None = None
     priority: int | None = None
     delay: str | None = None
+    timeout: str = "1 day"
 
     def __post_init__(self) -> None:
         if self.mode not in ("atomic", "fast"):
@@ -115,6 +116,7 @@ def _begin(target: Target, options: WriteOptions) -> Arguments:
         "producer": ("text", target.producer),
         "seq": ("bigint", target.seq),
         "atomic": ("boolean", options.mode == "atomic"),
+        "timeout": ("interval", options.timeout),
     }
 
 
