@@ -71,7 +71,8 @@ def test_a_batch_that_runs_again_is_written_once(
 
     with pytest.raises(Exception, match=r"(batch|it) is written"):
         run(stream, crashing, tmp_path / "checkpoint")
-    assert numbers() == list(range(20 if when == "before" else 30))
+    # which file came first is Spark's choice
+    assert len(set(numbers())) == len(numbers()) == (20 if when == "before" else 30)
     armed[0] = False
     run(stream, crashing, tmp_path / "checkpoint")
     assert numbers() == list(range(40))
