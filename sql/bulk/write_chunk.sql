@@ -321,12 +321,13 @@ comment on function pgq.write_chunk(
 'Adds a chunk of messages to a bulk write; false when it has been written already.
 packed holds the contents one behind the other, lengths their lengths in bytes; they are JSON texts
 when is_json is set, else raw bytes. starts may tell where each content begins, from 1, which saves
-time where a chunk goes to one partition. keys, headers and labels are as in publish_batch and
-enqueue_batch. task and chunk number the chunks from 0; task_attempt is different for each attempt
-to run the task. In an atomic write all chunks of an attempt must be in one transaction, the last
-one marked as last; when several attempts of a task commit, the first one counts. Else each chunk is
-published in the transaction of its call, once for each task and chunk: a repeated task has to make
-the same chunks. The view write_chunks does the same for those who can only insert.
+time where a chunk goes to one partition; whoever gives it sees to it that each content begins where
+the one before ends. keys, headers and labels are as in publish_batch and enqueue_batch. task and
+chunk number the chunks from 0; task_attempt is different for each attempt to run the task. In an
+atomic write all chunks of an attempt must be in one transaction, the last one marked as last; when
+several attempts of a task commit, the first one counts. Else each chunk is published in the
+transaction of its call, once for each task and chunk: a repeated task has to make the same chunks.
+The view write_chunks does the same for those who can only insert.
 Errors: MQ008 the write was committed, begun anew, aborted or forgotten, its topic or queue was
 dropped, or the server crashed, MQ007 unknown partition,
 22004 a null, 22023 bad arguments, or the chunk was written before with other contents, 22P02 or

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from pgq.spark import Pgq
+from pgq.spark import Pgq, PgqDataSource
 from pgq.spark._local import find_java, find_jdbc_driver, local_session
 
 
@@ -90,6 +90,27 @@ def stream(broker: Pgq, order: dict[str, Any]) -> Any:
     return query.lastProgress["batchId"] if query.lastProgress else None
 
 
+def copy(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Copy a topic to another by the streaming source, what is new since the last time."""
+    spark = broker._spark
+    spark.dataSource.register(PgqDataSource)
+    rows = (
+        spark.readStream.format("pgq")
+        .options(url=order["url"], **order["properties"])
+        .options(topic=order["source"], startingOffsets="earliest")
+        .load()
+    )
+    query = (
+        rows.select("value")
+        .writeStream.option("checkpointLocation", order["checkpoint"])
+        .trigger(availableNow=True)
+        .foreachBatch(broker.sink(order["topic"], producer="copy"))
+        .start()
+    )
+    query.awaitTermination()
+    return query.lastProgress["batchId"] if query.lastProgress else None
+
+
 def consume(broker: Pgq, order: dict[str, Any]) -> Any:
     """Take messages for a group."""
     step = broker.consume(order["topic"], order["group"], lambda frame: None)
@@ -98,7 +119,7 @@ def consume(broker: Pgq, order: dict[str, Any]) -> Any:
 
 WORKS = {
     work.__name__: work
-    for work in (publish, publish_failing, enqueue, read, explain, stream, consume)
+    for work in (publish, publish_failing, enqueue, read, explain, stream, copy, consume)
 }
 
 

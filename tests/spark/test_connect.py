@@ -108,6 +108,19 @@ def test_a_sink_writes_each_batch_once(
     assert contents_of(client, order["topic"]) == {0: [b"0", b"1"]}
 
 
+def test_a_topic_is_copied_by_the_streaming_source(
+    driver: Driver, client: Client, order: dict[str, Any], role: str, tmp_path: Path
+) -> None:
+    client.connection.execute(f"grant execute on function pgq.fetch_range to {role}".encode())
+    order["source"] = new_topic(client)
+    places = {"checkpoint": str(tmp_path / "checkpoint")}
+    for expected in (NUMBERS[:5], NUMBERS):
+        client.publish_batch(order["source"], bodies=expected[-5:])
+        answer = driver.run("copy", **places, **order)
+        assert not isinstance(answer, dict), answer
+        assert contents_of(client, order["topic"]) == {0: expected}
+
+
 def test_a_failed_write_leaves_nothing(
     driver: Driver, client: Client, order: dict[str, Any]
 ) -> None:
