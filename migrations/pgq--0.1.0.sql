@@ -1718,8 +1718,9 @@ $$;
 
 comment on function pgq.check_range(text, integer, bigint, bigint) is
 'Returns the partition_id that a partition has in the view messages, if all of a range is there.
-Read a range by it: select ... from pgq.messages where partition_id = pgq.check_range(...) and
-log_offset between ...; so a range that is not there any more, or not yet, is an error there too.
+Read a range by it: select ... from pgq.messages where partition_id = (select
+pgq.check_range(...)) and log_offset between ...; so a range that is not there any more, or not
+yet, is an error there too.
 Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
 not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
 partition, 22004 null.';
@@ -7723,8 +7724,8 @@ inner join pgq.topic as t on p.topic_id = t.topic_id;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
-Name the partition by partition_id = pgq.check_range(...), and the offsets: that is an index scan,
-and an error when retention has removed a part of it. Rows come in any order.';
+Name the partition by partition_id = (select pgq.check_range(...)), and the offsets: that is an
+index scan, and an error when retention has removed a part of it. Rows come in any order.';
 comment on column pgq.messages.topic is 'The topic.';
 comment on column pgq.messages.partition is 'The partition, from 0.';
 comment on column pgq.messages.log_offset is 'Its offset in the partition, from 1.';

@@ -88,8 +88,9 @@ $$;
 
 comment on function pgq.check_range(text, integer, bigint, bigint) is
 'Returns the partition_id that a partition has in the view messages, if all of a range is there.
-Read a range by it: select ... from pgq.messages where partition_id = pgq.check_range(...) and
-log_offset between ...; so a range that is not there any more, or not yet, is an error there too.
+Read a range by it: select ... from pgq.messages where partition_id = (select
+pgq.check_range(...)) and log_offset between ...; so a range that is not there any more, or not
+yet, is an error there too.
 Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
 not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
 partition, 22004 null.';

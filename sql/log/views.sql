@@ -16,8 +16,8 @@ inner join pgq.topic as t on p.topic_id = t.topic_id;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
-Name the partition by partition_id = pgq.check_range(...), and the offsets: that is an index scan,
-and an error when retention has removed a part of it. Rows come in any order.';
+Name the partition by partition_id = (select pgq.check_range(...)), and the offsets: that is an
+index scan, and an error when retention has removed a part of it. Rows come in any order.';
 comment on column pgq.messages.topic is 'The topic.';
 comment on column pgq.messages.partition is 'The partition, from 0.';
 comment on column pgq.messages.log_offset is 'Its offset in the partition, from 1.';
