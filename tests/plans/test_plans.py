@@ -255,7 +255,7 @@ def _check_view(reader: Reader) -> None:
             """
             select log_offset, payload
             from pgq.messages
-            where partition_id = pgq.check_range('events', 2, %(first)s, %(last)s)
+            where partition_id = (select pgq.check_range('events', 2, %(first)s, %(last)s))
                 and log_offset between %(first)s and %(last)s
             """,
             {"first": first, "last": first + rows - 1},
