@@ -1,0 +1,130 @@
+"""Lengths of time: those that go back and forth are refused, wherever one can be given.
+
+Their length depends on the day that they are added to, so that a comparison says nothing: a year
+back and 360 days ahead equals zero and is five days less than nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from jobs import call, claim, claim_one, enqueue, refused
+from support import refuse
+
+AnyConnection = psycopg.Connection[Any]
+
+MIXED = [
+    "-12 months 360 days",
+    "12 months -360 days",
+    "1 day -1 hour",
+    "-1 day 25 hours",
+    "1 month -1 day",
+    "-1 month 31 days",
+    "1 month 1 day -1 microsecond",
+]
+
+
+def arguments(connection: AnyConnection) -> dict[tuple[str, str], dict[str, Any]]:
+    """For each function and each of its lengths of time, what else makes a call that succeeds."""
+    call(connection, "create_topic", topic="t", partitions=1)
+    call(connection, "create_group", topic="t", consumer_group="g")
+    call(connection, "publish", topic="t", payload=Jsonb(1))
+    call(connection, "create_queue", queue="q", backoff_jitter=0, delay="0")
+    lent = {"topic": "t", "consumer_group": "g", "partition": 0}
+    token = connection.execute("select lease_token from pgq.poll('t', 'g')").fetchone()
+    assert token is not None
+    enqueue(connection, "q", 1)
+    job = claim_one(connection, "q")
+    enqueue(connection, "q", 2)
+    single = {"job_id": job.job_id, "lease_token": job.lease_token}
+    batch = {"job_ids": [job.job_id], "lease_token": job.lease_token}
+    write_id = call(connection, "begin_write", queue="q")[0][0]
+    chunk = {
+        "write_id": write_id,
+        "task": 0,
+        "task_attempt": "a",
+        "chunk": 0,
+        "packed": b"x",
+        "lengths": [1],
+    }
+    found: dict[tuple[str, str], dict[str, Any]] = {
+        ("create_topic", "retention"): {"topic": "new"},
+        ("alter_topic", "retention"): {"topic": "t"},
+        ("poll", "lease"): {"topic": "t", "consumer_group": "g"},
+        ("extend_poll", "lease"): {**lent, "lease_token": token[0]},
+        ("enqueue", "delay"): {"queue": "q", "payload": Jsonb(1)},
+        ("enqueue_batch", "delay"): {"queue": "q", "payloads": [Jsonb(1)]},
+        ("claim_job", "lease"): {"queue": "q"},
+        ("extend_lease", "lease"): single,
+        ("extend_lease_batch", "lease"): batch,
+        ("nack", "delay"): single,
+        ("nack_batch", "delay"): batch,
+        ("begin_write", "timeout"): {"queue": "q"},
+        ("write_chunk", "delay"): chunk,
+    }
+    for name in ("lease", "delay", "retention", "backoff", "backoff_max"):
+        found["create_queue", name] = {"queue": "new"}
+        found["alter_queue", name] = {"queue": "q"}
+    return found
+
+
+def test_every_length_of_time_is_among_these(connection: AnyConnection) -> None:
+    """A new argument that is an interval has to be added to these tests."""
+    rows = connection.execute(
+        "select p.proname, a.name from pg_proc as p"
+        " cross join unnest(p.proargtypes::oid[], p.proargnames) as a (type, name)"
+        " where p.pronamespace = 'pgq'::regnamespace and not starts_with(p.proname, '_')"
+        " and a.type = 'interval'::regtype"
+    ).fetchall()
+    assert set(rows) == set(arguments(connection))
+
+
+@pytest.mark.parametrize("length", MIXED)
+def test_mixed_signs_are_refused(connection: AnyConnection, length: str) -> None:
+    """With 22023, and nothing is changed."""
+    accepted = []
+    for (function, name), others in arguments(connection).items():
+        try:
+            refused(connection, "22023", function, **others, **{name: length})
+        except BaseException as error:
+            accepted.append(f"{function}({name}): {str(error).splitlines()[0]}")
+    refuse(accepted)
+
+
+def test_one_sign_is_accepted(connection: AnyConnection) -> None:
+    """Months, days and hours together, all of them ahead."""
+    for (function, name), others in arguments(connection).items():
+        length = "1 day 3 hours" if name == "delay" else "1 month 2 days 3 hours"
+        if function == "create_queue":
+            others["queue"] = f"new-{name}"
+        call(connection, function, **others, **{name: length})
+
+
+@pytest.mark.parametrize("other", ["1 mon", "30 days 00:00:00.000001", "4 weeks 2 days"])
+def test_a_month_is_not_thirty_days(connection: AnyConnection, other: str) -> None:
+    """Each topic keeps what it was promised, a month or thirty days; equal lengths share."""
+    call(connection, "create_topic", topic="days", retention="30 days")
+    call(connection, "create_topic", topic="other", retention=other)
+    rows = connection.execute(
+        "select topic, retention::text from pgq.list_topics() order by topic"
+    ).fetchall()
+    [text] = connection.execute("select %s::interval::text", [other]).fetchall()
+    assert rows == [("days", "30 days"), ("other", *text)]
+    [(open_segments,)] = connection.execute("select count(*) from pgq.segment").fetchall()
+    assert open_segments == (1 if other == "4 weeks 2 days" else 2)
+
+
+def test_a_month_is_not_thirty_days_for_queues(connection: AnyConnection) -> None:
+    """Nor when a queue is altered from one to the other."""
+    call(connection, "create_queue", queue="days", retention="30 days")
+    call(connection, "create_queue", queue="month", retention="1 year")
+    call(connection, "alter_queue", queue="month", retention="1 month")
+    for queue in ("days", "month"):
+        enqueue(connection, queue, queue)
+    [(leaves,)] = connection.execute("select count(distinct segment) from pgq.message").fetchall()
+    assert leaves == 2
+    assert [job.payload for job in claim(connection, "month", 9)] == ["month"]
