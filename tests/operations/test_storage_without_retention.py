@@ -1,0 +1,183 @@
+"""What was stored while nothing was to be removed, and is not wanted for ever any more.
+
+A topic or queue that had no retention gets one, or is dropped: what it stored goes by the new
+retention, or at once, also where others that keep for ever share its storage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from jobs import Job, call, claim_one, enqueue, enqueue_many, new_queue, row, value
+from log_support import Log, new_name, offsets, refused
+from storage_support import actions, clean
+from support import Clock
+
+MANY = 25_000
+
+
+@pytest.fixture
+def log(connection: psycopg.Connection[Any]) -> Log:
+    """The log in the database of this folder."""
+    return Log(connection)
+
+
+@pytest.fixture(params=[True, False], ids=["shared", "alone"])
+def company(request: pytest.FixtureRequest, log: Log) -> int:
+    """Whether others keep for ever as well; the number of messages that these have stored."""
+    if not request.param:
+        return 0
+    topic, queue = new_name(), new_queue(log.connection, retention=None)
+    log.create_topic(topic=topic, partitions=1, retention=None)
+    log.publish_batch(topic=topic, payloads=[1, 2, 3])
+    enqueue_many(log.connection, queue, 2)
+    ack(log, claim_one(log.connection, queue))
+    return 5
+
+
+def ack(log: Log, job: Job) -> None:
+    assert value(log.connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+
+
+def stored(log: Log) -> int:
+    """How many payloads there are."""
+    return int(row(log.connection, "select count(*) from pgq.message")[0])
+
+
+def pass_by(log: Log, clock: Clock, days: int) -> None:
+    """Days go by, with a cleanup every six hours."""
+    for _ in range(4 * days):
+        clock.advance("6 hours")
+        clean(log)
+
+
+def test_a_topic_that_gets_a_retention(log: Log, clock: Clock, company: int) -> None:
+    """Old messages stay as long as the new retention says from now on, and then go."""
+    topic = new_name()
+    log.create_topic(topic=topic, partitions=1, retention=None)
+    log.create_group(topic=topic, consumer_group="readers")
+    log.publish_batch(topic=topic, payloads=[1, 2, 3])
+    clock.advance("100 days")
+    clean(log)
+    log.alter_topic(topic=topic, retention="6 days")
+    pass_by(log, clock, 5)
+    assert offsets(log.fetch(topic=topic, consumer_group="readers")) == [1, 2, 3]
+    log.publish_batch(topic=topic, payloads=[4, 5])
+    pass_by(log, clock, 5)
+    assert stored(log) == company + 2
+    refused("MQ004", log.fetch, topic=topic, consumer_group="readers")
+    [place] = log.list_offsets(topic=topic)
+    assert (place.first_offset, place.last_offset) == (4, 5)
+    log.seek(topic=topic, consumer_group="readers", start="earliest")
+    assert offsets(log.fetch(topic=topic, consumer_group="readers")) == [4, 5]
+
+
+def test_a_topic_that_gets_a_retention_and_is_never_published_to_again(
+    log: Log, clock: Clock, company: int
+) -> None:
+    """Nothing has to happen to it; the next offset is the one behind what is gone."""
+    topic = new_name()
+    log.create_topic(topic=topic, partitions=2, retention=None)
+    log.publish_batch(topic=topic, payloads=[1, 2, 3], partition=1)
+    log.alter_topic(topic=topic, retention="6 days")
+    pass_by(log, clock, 10)
+    assert stored(log) == company
+    assert log.publish(topic=topic, payload=4, partition=1).log_offset == 4
+
+
+def test_a_queue_that_gets_a_retention(log: Log, clock: Clock, company: int) -> None:
+    """Finished and dead jobs go by the new retention; the payload of a waiting one stays."""
+    queue = new_queue(log.connection, retention=None, max_attempts=1)
+    enqueue_many(log.connection, queue, 3)
+    ack(log, claim_one(log.connection, queue))
+    dead = claim_one(log.connection, queue)
+    assert value(log.connection, "nack", job_id=dead.job_id, lease_token=dead.lease_token)
+    clock.advance("100 days")
+    clean(log)
+    call(log.connection, "alter_queue", queue=queue, retention="6 days")
+    archived = "select count(*) from pgq.archived_jobs where queue = %s"
+    assert row(log.connection, archived, [queue]) == (1,)
+    pass_by(log, clock, 10)
+    assert row(log.connection, archived, [queue]) == (0,)
+    assert row(
+        log.connection, "select count(*) from pgq.dead_letters where queue = %s", [queue]
+    ) == (0,)
+    assert stored(log) == company + 1
+    assert claim_one(log.connection, queue).payload == 2
+
+
+@pytest.mark.parametrize("altered", [True, False], ids=["after it got one", "without one"])
+def test_a_topic_that_is_dropped(log: Log, company: int, altered: bool) -> None:
+    """Its messages go with the next cleanups, without any time passing."""
+    topic = new_name()
+    log.create_topic(topic=topic, partitions=2, retention=None)
+    log.publish_batch(topic=topic, payloads=[1, 2, 3])
+    if altered:
+        log.alter_topic(topic=topic, retention="6 days")
+    log.drop_topic(topic=topic)
+    clean(log)
+    assert stored(log) == company
+
+
+@pytest.mark.parametrize("altered", [True, False], ids=["after it got one", "without one"])
+def test_a_queue_that_is_dropped(log: Log, company: int, altered: bool) -> None:
+    """Its payloads go with the next cleanups, those of finished jobs too."""
+    queue = new_queue(log.connection, retention=None)
+    enqueue_many(log.connection, queue, 3)
+    ack(log, claim_one(log.connection, queue))
+    if altered:
+        call(log.connection, "alter_queue", queue=queue, retention="6 days")
+    log.execute("select pgq.drop_queue(%s)", [queue])
+    clean(log)
+    assert stored(log) == company
+    kept = row(log.connection, "select count(*) from pgq.job_archive")
+    assert kept == (1 if company else 0,)
+
+
+@pytest.mark.parametrize("way", ["altered", "dropped"])
+def test_much_goes_in_several_calls(log: Log, clock: Clock, company: int, way: str) -> None:
+    """Where it stands among what others keep, it is removed in batches."""
+    topic = new_name()
+    log.create_topic(topic=topic, partitions=1, retention=None)
+    log.execute(
+        "select pgq.publish_batch(%s, array(select to_jsonb(n)"
+        " from generate_series(1, %s::integer) as n))",
+        [topic, MANY],
+    )
+    if way == "dropped":
+        log.drop_topic(topic=topic)
+        assert not company or stored(log) == company + MANY
+    else:
+        log.alter_topic(topic=topic, retention="6 days")
+        clean(log)
+        clock.advance("10 days")
+    left = [stored(log)]
+    while left[-1] > company and len(left) < 20:
+        done = actions(log)
+        left.append(stored(log))
+        assert done, left
+    assert left[-1] == company
+    if company:
+        assert max(before - after for before, after in zip(left, left[1:], strict=False)) < MANY
+
+
+def test_one_that_keeps_for_ever_again(log: Log, clock: Clock) -> None:
+    """What is stored when the retention is lifted in time is kept."""
+    topic, queue = new_name(), new_queue(log.connection, retention=None)
+    log.create_topic(topic=topic, partitions=1, retention=None)
+    log.publish(topic=topic, payload=1)
+    enqueue(log.connection, queue, 1)
+    ack(log, claim_one(log.connection, queue))
+    log.alter_topic(topic=topic, retention="6 days")
+    call(log.connection, "alter_queue", queue=queue, retention="6 days")
+    pass_by(log, clock, 4)
+    log.alter_topic(topic=topic, no_limit=["retention"])
+    call(log.connection, "alter_queue", queue=queue, no_limit=["retention"])
+    log.publish(topic=topic, payload=2)
+    pass_by(log, clock, 10)
+    rows = log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=2)
+    assert [message.payload for message in rows] == [1, 2]
+    assert row(log.connection, "select payload from pgq.archived_jobs") == (1,)
