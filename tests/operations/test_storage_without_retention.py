@@ -6,6 +6,7 @@ retention, or at once, also where others that keep for ever share its storage.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -161,7 +162,7 @@ def test_much_goes_in_several_calls(log: Log, clock: Clock, company: int, way: s
         assert done, left
     assert left[-1] == company
     if company:
-        assert max(before - after for before, after in zip(left, left[1:], strict=False)) < MANY
+        assert max(before - after for before, after in pairwise(left)) < MANY
 
 
 def test_one_that_keeps_for_ever_again(log: Log, clock: Clock) -> None:

@@ -1,0 +1,137 @@
+"""Creating what exists already changes nothing, so it waits for nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from jobs import call, enqueue
+from log_support import Log, new_name, new_topic
+
+OpenLog = Callable[..., Log]
+Hold = Callable[[Log, str], Any]
+
+
+@pytest.fixture
+def patient(open_log: OpenLog) -> Log:
+    """A session that gives up when it has to wait for a lock."""
+    session = open_log(autocommit=True)
+    session.execute("set lock_timeout = '1s'")
+    return session
+
+
+def _publisher(session: Log, topic: str) -> None:
+    """Publishes to it, on the way to another segment."""
+    session.publish(topic=topic, payload=1)
+
+
+def _creator(session: Log, topic: str) -> None:
+    """Makes another topic that is kept for the same time."""
+    session.create_topic(topic=new_name(), retention="7 days")
+
+
+def _first_creator(session: Log, topic: str) -> None:
+    """Makes the first topic of another retention."""
+    session.create_topic(topic=new_name(), retention="701 days")
+
+
+def _queue_creator(session: Log, topic: str) -> None:
+    """Makes a queue that is kept for the same time."""
+    call(session.connection, "create_queue", queue=new_name(), retention="7 days")
+
+
+def _alterer(session: Log, topic: str) -> None:
+    """Changes a setting of the topic itself."""
+    session.alter_topic(topic=topic, notify=True)
+
+
+def _grower(session: Log, topic: str) -> None:
+    """Gives the topic more partitions."""
+    session.alter_topic(topic=topic, partitions=5)
+
+
+def _grouper(session: Log, topic: str) -> None:
+    """Makes another group of it."""
+    session.create_group(topic=topic, consumer_group="others")
+
+
+def _member(session: Log, topic: str) -> None:
+    """Consumes from it."""
+    assert session.consume(topic=topic, consumer_group="readers")
+
+
+HOLDERS = [
+    _publisher,
+    _creator,
+    _first_creator,
+    _queue_creator,
+    _alterer,
+    _grower,
+    _grouper,
+    _member,
+]
+
+
+@pytest.mark.parametrize("hold", HOLDERS)
+def test_a_topic_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
+    """It is returned at once, as what is committed of it shows it."""
+    topic = new_topic(log, partitions=3, messages=1)
+    log.alter_topic(topic=topic, retention="6 days")
+    before = [row for row in log.list_topics() if row.topic == topic]
+    holder = open_log()
+    hold(holder, topic)
+    for settings in ({}, {"partitions": 3}, {"retention": "701 days"}, {"max_bytes": 1_000_000}):
+        assert [patient.create_topic(topic=topic, **settings)] == before
+
+
+@pytest.mark.parametrize("hold", HOLDERS)
+def test_a_group_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
+    """It is returned at once, and stands where it stood."""
+    topic = new_topic(log, partitions=3, messages=1)
+    before = [row for row in log.list_groups() if row.topic == topic]
+    log.alter_topic(topic=topic, retention="6 days")
+    holder = open_log()
+    hold(holder, topic)
+    for start in ("earliest", "latest"):
+        assert [patient.create_group(topic=topic, consumer_group="readers", start=start)] == before
+
+
+def _enqueuer(session: Log, queue: str) -> None:
+    """Enqueues to it."""
+    enqueue(session.connection, queue, 1)
+
+
+def _queue_alterer(session: Log, queue: str) -> None:
+    """Changes a setting of the queue itself."""
+    call(session.connection, "alter_queue", queue=queue, notify=True)
+
+
+@pytest.mark.parametrize(
+    "hold", [_creator, _first_creator, _queue_creator, _enqueuer, _queue_alterer]
+)
+def test_a_queue_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
+    """The error comes at once."""
+    queue = new_name()
+    call(log.connection, "create_queue", queue=queue, retention="7 days")
+    holder = open_log()
+    hold(holder, queue)
+    for retention in ("7 days", "701 days"):
+        with pytest.raises(psycopg.Error) as caught:
+            call(patient.connection, "create_queue", queue=queue, retention=retention)
+        assert caught.value.sqlstate == "MQ005"
+
+
+def test_nothing_is_left_of_a_creation_that_was_none(log: Log) -> None:
+    """No class and no segment are made for the settings of a topic that exists."""
+    topic = new_topic(log)
+    count = "select (select count(*) from pgq.storage_class), (select count(*) from pgq.segment)"
+    before = log.execute(count).fetchone()
+    log.create_topic(topic=topic, retention="702 days")
+    with pytest.raises(psycopg.Error):
+        queue = new_name()
+        call(log.connection, "create_queue", queue=queue, retention="7 days")
+        call(log.connection, "create_queue", queue=queue, retention="703 days")
+    assert log.execute(count).fetchone() == before

@@ -1,0 +1,124 @@
+"""Dropping and altering a topic beside those who use it: who waits for whom, and what they get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from log_support import PATIENCE, Log, blocked, new_topic, positions, refused
+from storage_support import started
+
+OpenLog = Callable[..., Log]
+READERS = {"consumer_group": "readers"}
+
+
+def consumers(session: Log, topic: str) -> dict[str, Callable[[], Any]]:
+    """What a member of a group may have done in an open transaction."""
+    return {
+        "consume": lambda: session.consume(topic=topic, **READERS),
+        "claim_offsets": lambda: session.claim_offsets(topic=topic, **READERS),
+        "poll": lambda: session.poll(topic=topic, **READERS),
+        "commit_offset": lambda: session.commit_offset(
+            topic=topic, partition=1, last_offset=1, **READERS
+        ),
+        "seek": lambda: session.seek(topic=topic, start="latest", **READERS),
+    }
+
+
+@pytest.mark.parametrize("way", ["consume", "claim_offsets", "poll", "commit_offset", "seek"])
+def test_publishers_go_on_while_a_drop_waits_for_a_consumer(
+    open_log: OpenLog, log: Log, way: str
+) -> None:
+    """No partition is held by a drop that does not know yet when it can go on."""
+    topic = new_topic(log, partitions=3, messages=2)
+    consumer, dropper, publisher = open_log(), open_log(autocommit=True), open_log(autocommit=True)
+    consumers(consumer, topic)[way]()
+    dropping = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
+    publisher.execute("set lock_timeout = '1s'")
+    for partition in range(3):
+        assert publisher.publish(topic=topic, payload=3, partition=partition).log_offset == 3
+        publisher.publish_batch(topic=topic, payloads=[4, 5], partition=partition)
+    assert not dropping.done()
+    consumer.commit()
+    dropping.result(PATIENCE)
+    refused("MQ001", log.publish, topic=topic, payload=1)
+    assert log.execute(
+        "select count(*) from pgq.list_groups() where topic = %s", [topic]
+    ).fetchone() == (0,)
+
+
+def test_a_drop_waits_for_a_consumer_that_comes_back(open_log: OpenLog, log: Log) -> None:
+    """Who rolled back does not get messages of a topic that was dropped meanwhile."""
+    topic = new_topic(log, messages=2)
+    consumer, dropper = open_log(), open_log(autocommit=True)
+    assert consumer.consume(topic=topic, **READERS)
+    dropping = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
+    consumer.rollback()
+    dropping.result(PATIENCE)
+    refused("MQ001", consumer.consume, topic=topic, **READERS)
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+@pytest.mark.parametrize("first", ["alter_topic", "drop_group"])
+def test_more_partitions_while_a_group_is_dropped(
+    open_log: OpenLog, log: Log, first: str, ends: str
+) -> None:
+    """In either order both succeed, or one has to try again; no key is violated."""
+    topic = new_topic(log, partitions=1, messages=1, groups=("readers", "others"))
+    early, late = open_log(), open_log(autocommit=True)
+    works: dict[str, Callable[[Log], Any]] = {
+        "alter_topic": lambda session: session.alter_topic(topic=topic, partitions=3),
+        "drop_group": lambda session: session.drop_group(topic=topic, **READERS),
+    }
+    [second] = set(works) - {first}
+    works[first](early)
+    going = started(log, late, lambda: works[second](late))
+    getattr(early, ends)()
+    going.result(PATIENCE)
+    if ends == "rollback":
+        works[first](log)
+
+    assert len(log.list_offsets(topic=topic)) == 3
+    groups = [row.consumer_group for row in log.list_groups() if row.topic == topic]
+    assert groups == ["others"]
+    assert positions(log, topic, "others") == [0, 0, 0]
+    log.create_group(topic=topic, **READERS, start="latest")
+    assert positions(log, topic, "readers") == [1, 0, 0]
+
+
+@pytest.mark.parametrize("first", ["alter_topic", "create_group"])
+def test_more_partitions_while_a_group_is_made(open_log: OpenLog, log: Log, first: str) -> None:
+    """In either order the group reads all of them."""
+    topic = new_topic(log, partitions=1, groups=())
+    early, late = open_log(), open_log(autocommit=True)
+    works: dict[str, Callable[[Log], Any]] = {
+        "alter_topic": lambda session: session.alter_topic(topic=topic, partitions=3),
+        "create_group": lambda session: session.create_group(topic=topic, **READERS),
+    }
+    [second] = set(works) - {first}
+    works[first](early)
+    going = started(log, late, lambda: works[second](late))
+    early.commit()
+    going.result(PATIENCE)
+    assert positions(log, topic, "readers") == [0, 0, 0]
+
+
+def test_a_group_that_is_dropped_beside_a_drop_of_its_topic(open_log: OpenLog, log: Log) -> None:
+    """In either order: the one that comes second finds nothing, or nothing more to do."""
+    for first, second, code in (
+        ("drop_topic", "drop_group", "MQ001"),
+        ("drop_group", "drop_topic", None),
+    ):
+        topic = new_topic(log, partitions=2, messages=1)
+        early, late = open_log(), open_log(autocommit=True)
+        groups = {"drop_topic": {}, "drop_group": READERS}
+        getattr(early, first)(topic=topic, **groups[first])
+        going = started(
+            log, late, lambda name=second, on=topic: getattr(late, name)(topic=on, **groups[name])
+        )
+        early.commit()
+        error = going.exception(PATIENCE)
+        assert getattr(error, "sqlstate", None) in (code, None)
+        refused("MQ001", log.publish, topic=topic, payload=1)

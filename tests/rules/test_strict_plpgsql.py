@@ -1,0 +1,187 @@
+"""pgq works where the owner of a database has PL/pgSQL be as strict as it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from jobs import call
+from support import Clock, load_pgq, refuse
+
+AnyConnection = psycopg.Connection[Any]
+Connect = Callable[..., AnyConnection]
+
+STRICT = ("plpgsql.extra_errors", "plpgsql.extra_warnings")
+
+
+def test_installing(dsn: str, connection: AnyConnection) -> None:
+    """No variable has the name of an argument."""
+    connection.execute("drop schema pgq cascade")
+    options = " ".join(f"-c {setting}=all" for setting in STRICT)
+    load_pgq(conninfo=dsn, options=options)
+    assert connection.execute("select pgq.version()").fetchone()
+
+
+@pytest.fixture
+def strict(connect: Connect, connection: AnyConnection, clock: Clock) -> AnyConnection:
+    """A session to a database with all extra checks, whose clock can be moved."""
+    database = sql.Identifier(connection.info.dbname)
+    for setting in STRICT:
+        connection.execute(
+            sql.SQL("alter database {} set {} = 'all'").format(database, sql.SQL(setting))
+        )
+    session = connect(autocommit=True)
+    for setting in STRICT:
+        assert session.execute(f"show {setting}").fetchone() == ("all",)
+    return session
+
+
+class Caller:
+    """Calls functions, and notes which were called, what they warned of and what failed."""
+
+    def __init__(self, session: AnyConnection) -> None:
+        self.session = session
+        self.called: set[str] = set()
+        self.broken: list[str] = []
+        self.noticed: list[str] = []
+        session.add_notice_handler(
+            lambda diagnostic: self.noticed.append(str(diagnostic.message_primary))
+        )
+
+    def __getattr__(self, function: str) -> Callable[..., list[tuple[Any, ...]]]:
+        def run(**arguments: Any) -> list[tuple[Any, ...]]:
+            self.called.add(function)
+            try:
+                return call(self.session, function, **arguments)
+            except psycopg.Error as error:
+                self.broken.append(f"{function}: {error.sqlstate} {error.diag.message_primary}")
+                return []
+            finally:
+                self.broken += [f"{function} warns: {notice}" for notice in self.noticed]
+                self.noticed.clear()
+
+        return run
+
+
+def use_the_log(pgq: Caller, clock: Clock) -> None:
+    topic = {"topic": "t"}
+    member = {**topic, "consumer_group": "g"}
+    pgq.create_topic(**topic, partitions=2, notify=True)
+    pgq.create_topic(topic="limited", max_bytes=1000)
+    pgq.alter_topic(**topic, partitions=3)
+    for group, rule in (("g", "error"), ("skipping", "skip")):
+        pgq.create_group(**topic, consumer_group=group, out_of_range=rule)
+    for turn in range(3):
+        for partition in range(3):
+            pgq.publish(**topic, payload=Jsonb(1), partition=partition)
+        pgq.publish(**topic, body=b"x", key="k", headers=Jsonb({"a": "b"}))
+        pgq.publish(**topic, payload=Jsonb(1))
+        pgq.publish_batch(**topic, payloads=[Jsonb(n) for n in range(9)])
+        pgq.publish_batch(**topic, bodies=[b"x"] * 9, keys=[str(n) for n in range(9)])
+        pgq.consume(**member, max_messages=2)
+        pgq.claim_offsets(**member, max_messages=1, partition=turn)
+        pgq.fetch(**member)
+        pgq.fetch(**member, partition=0)
+        for row in pgq.poll(**member, max_messages=3)[:1]:
+            held = {**member, "partition": row[1], "lease_token": row[0]}
+            pgq.extend_poll(**held)
+            pgq.commit_offset(**held, last_offset=row[2])
+            pgq.release(**held)
+        for place, first, last, _ in pgq.list_offsets(**topic):
+            where = {**topic, "partition": place, "first_offset": first, "last_offset": last}
+            pgq.fetch_range(**where)
+            pgq.check_range(**where)
+        pgq.list_offsets(**topic, published_at="now")
+        pgq.seek(**member, published_at="now")
+        pgq.seek(**member, start="earliest")
+        pgq.seek(**member, partition=1, log_offset=2)
+        clock.advance("3 days")
+        for _ in range(3):
+            pgq.cleanup()
+    clock.advance("10 days")
+    for _ in range(2):
+        pgq.cleanup()
+    pgq.publish(**topic, payload=Jsonb(1), partition=0)
+    pgq.consume(**topic, consumer_group="skipping")
+    pgq.list_topics()
+    pgq.list_groups()
+    pgq.drop_group(**member)
+    pgq.drop_topic(**topic)
+
+
+def use_the_queue(pgq: Caller, clock: Clock) -> None:
+    queue = {"queue": "q"}
+    pgq.create_queue(**queue, max_attempts=2, backoff="0", notify=True)
+    pgq.create_queue(queue="for-ever", retention=None)
+    pgq.alter_queue(**queue, lease="1 minute")
+    pgq.enqueue(**queue, payload=Jsonb(1), delay="1 second", label="l", key="k")
+    for _ in range(8):
+        pgq.enqueue(**queue, payload=Jsonb(1))
+        pgq.enqueue_batch(**queue, bodies=[b"x"] * 3, labels=["a", "b", "l"])
+    ways: list[Callable[[int, Any], Any]] = [
+        lambda job, token: pgq.ack(job_id=job, lease_token=token),
+        lambda job, token: pgq.nack(job_id=job, lease_token=token, error="e"),
+        lambda job, token: pgq.extend_lease(job_id=job, lease_token=token),
+        lambda job, token: pgq.archive_job(job_id=job, lease_token=token, outcome="o"),
+        lambda job, token: pgq.ack_batch(job_ids=[job], lease_token=token),
+        lambda job, token: pgq.nack_batch(job_ids=[job], lease_token=token),
+        lambda job, token: pgq.extend_lease_batch(job_ids=[job], lease_token=token),
+        lambda job, token: pgq.archive_job_batch(job_ids=[job], lease_token=token, outcome="o"),
+    ]
+    for options in ({}, {"max_jobs": 8}, {"label": "l"}, {"max_jobs": 3, "label": "a"}):
+        for turn, way in enumerate(ways):
+            jobs = pgq.claim_job(**queue, **options)
+            for number, job in enumerate(jobs):
+                (way if len(jobs) == 1 else ways[(turn + number) % 8])(job[0], job[1])
+            clock.advance("2 minutes")
+            pgq.cleanup()
+    pgq.redrive(**queue)
+    pgq.pause_queue(**queue)
+    pgq.resume_queue(**queue)
+    pgq.list_queues()
+    clock.advance("20 days")
+    for _ in range(3):
+        pgq.cleanup()
+    pgq.purge_queue(**queue)
+    pgq.drop_queue(**queue)
+
+
+def use_bulk_writes(pgq: Caller) -> None:
+    pgq.create_topic(topic="bulk")
+    pgq.create_queue(queue="bulk")
+    chunk = {"task_attempt": "a", "chunk": 0, "packed": b"12", "lengths": [1, 1]}
+    for target in ({"topic": "bulk"}, {"queue": "bulk"}):
+        for atomic in (True, False):
+            [begun] = pgq.begin_write(
+                **target, atomic=atomic, producer="p", seq=int(atomic), timeout=timedelta(days=9)
+            )
+            for task, more in enumerate(({}, {"is_json": True}, {"keys": ["a", "b"]})):
+                pgq.write_chunk(write_id=begun[0], task=task, last=True, **chunk, **more)
+            pgq.commit_write(write_id=begun[0])
+        [begun] = pgq.begin_write(**target)
+        pgq.write_chunk(write_id=begun[0], task=0, **chunk, starts=[1, 2])
+        pgq.abort_write(write_id=begun[0])
+    pgq.cleanup()
+
+
+def test_every_call(strict: AnyConnection, connection: AnyConnection, clock: Clock) -> None:
+    """Neither an error nor a warning comes from any of them."""
+    pgq = Caller(strict)
+    pgq.version()
+    use_bulk_writes(pgq)
+    use_the_log(pgq, clock)
+    use_the_queue(pgq, clock)
+    rows = connection.execute(
+        "select proname from pg_proc where pronamespace = 'pgq'::regnamespace"
+        " and not starts_with(proname, '_')"
+    ).fetchall()
+    refuse(dict.fromkeys(pgq.broken))
+    assert {name for (name,) in rows} - pgq.called == set()
+    for view in ("group_lag", "topic_stats", "queue_stats", "messages", "archived_jobs"):
+        strict.execute(f"select * from pgq.{view}")
