@@ -1,4 +1,4 @@
-"""The views of the log read a few pages per partition, however many of these and of leaves there are.
+"""The views of the log read a few pages per partition, however many of them there are.
 
 Counted in pages, so that it does not depend on the machine. At ten thousand partitions every page
 more per partition is ten thousand more, and a view is looked at every few seconds.
