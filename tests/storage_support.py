@@ -17,7 +17,6 @@ __all__ = [
     "Connect",
     "actions",
     "clean",
-    "leaf_of",
     "misplaced",
     "old_snapshot",
     "ranges",
@@ -40,14 +39,11 @@ def old_snapshot(connect: Connect, level: str) -> Log:
     return session
 
 
-def right_or_again(
-    session: Log, work: Callable[[], Result], *, commit: bool = True
-) -> Result | None:
+def right_or_again(session: Log, work: Callable[[], Result]) -> Result | None:
     """Do something and commit; None when it ended with 40001, which is rolled back."""
     try:
         result = work()
-        if commit:
-            session.commit()
+        session.commit()
     except SerializationFailure:
         session.rollback()
         return None
@@ -109,25 +105,17 @@ def ranges(log: Log, topic: str) -> list[tuple[int, int]]:
     return [(row.first_offset, row.last_offset) for row in log.list_offsets(topic=topic)]
 
 
-def leaf_of(log: Log, topic: str) -> int:
-    """The leaf that holds the newest message of a topic."""
-    row = log.execute(
-        "select m.segment from pgq.message as m"
-        " inner join pgq.messages as v using (partition_id, log_offset)"
-        " where v.topic = %s order by m.published_at desc, m.log_offset desc limit 1",
-        [topic],
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 def misplaced(log: Log, retention: str) -> list[Any]:
-    """What was stored last, if that is not in the open segment of a class of this retention."""
+    """What was stored last, if that is not in the open segment of a class of this retention.
+
+    Rows whose time is no time are marks that a partition has left behind, and no messages.
+    """
     return log.execute(
         "select m.segment, s.state, c.retention from pgq.message as m"
         " left join pgq.segment as s on s.segment = m.segment"
         " left join pgq.storage_class as c using (storage_class_id)"
-        " where m.published_at = (select max(n.published_at) from pgq.message as n)"
+        " where m.published_at = (select max(n.published_at) from pgq.message as n"
+        " where isfinite(n.published_at))"
         " and (s.state = 'open' and c.retention = %s::interval) is not true",
         [retention],
     ).fetchall()
