@@ -71,6 +71,13 @@ comment on column pgq.message_record.payload is 'Its content as JSON; null when 
 comment on column pgq.message_record.body is
 'Its content as raw bytes; null when it has a payload.';
 
+create type pgq._newest_message as (
+    log_offset bigint,
+    published_at timestamptz
+);
+
+comment on type pgq._newest_message is 'The last message of a partition in a segment.';
+
 -- ==== sql/log/types.sql
 
 create type pgq.topic_info as (
@@ -157,7 +164,7 @@ create type pgq._partition_state as (
     segment integer,
     segment_first_offset bigint,
     segment_entered_at timestamptz,
-    topic_segment integer,
+    segment_until timestamptz,
     notify boolean
 );
 
@@ -265,7 +272,9 @@ create type pgq._leased_job as (
     priority smallint,
     label text,
     due_at timestamptz,
-    segment integer
+    segment integer,
+    partition_id bigint,
+    log_offset bigint
 );
 
 comment on type pgq._leased_job is 'A job just claimed, without its payload.';
@@ -308,12 +317,14 @@ create table pgq.storage_class (
     storage_class_id bigint generated always as identity primary key,
     retention interval,
     max_bytes bigint,
-    owner_id bigint
+    owner_id bigint,
+    segment integer
 );
 
--- One class per retention; a topic with a size limit has a class of its own.
+-- One class per retention; a topic with a size limit has a class of its own. Two retentions may be
+-- equal and yet not the same (a month, 30 days), so they are compared by what is stored of them.
 create unique index storage_class_key on pgq.storage_class
-(coalesce(retention, interval '-1 day'), coalesce(owner_id, 0));
+(coalesce(interval_send(retention), ''::bytea), coalesce(owner_id, 0));
 
 comment on table pgq.storage_class is
 'What is kept for the same time is stored together; each class writes to one segment.';
@@ -321,9 +332,21 @@ comment on column pgq.storage_class.retention is 'How long messages are kept; nu
 comment on column pgq.storage_class.max_bytes is 'Size limit of the class, in bytes; null: none.';
 comment on column pgq.storage_class.owner_id is
 'The topic that has this class for itself; null: shared.';
+comment on column pgq.storage_class.segment is
+'The open segment, where new messages go; null: the class is out of use. Whoever puts something into
+that segment locks this row, and opening another one changes it.';
+
+create table pgq.leaf (
+    leaf integer primary key,
+    free boolean not null
+);
+
+comment on table pgq.leaf is 'The leaves of message and job_archive that were ever used.';
+comment on column pgq.leaf.leaf is 'Its number: message_N and job_archive_N.';
+comment on column pgq.leaf.free is 'Whether no segment uses it; it is empty then.';
 
 create table pgq.segment (
-    segment integer primary key,
+    segment integer primary key references pgq.leaf (leaf),
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     state text not null check (state in ('open', 'sealed', 'closed')),
     opened_at timestamptz not null,
@@ -333,9 +356,8 @@ create table pgq.segment (
     closed_at timestamptz
 );
 
-comment on table pgq.segment is
-'The leaves of message that are in use; a leaf without a row here is empty and free.';
-comment on column pgq.segment.segment is 'The number of the leaf: message_N and job_archive_N.';
+comment on table pgq.segment is 'The leaves that are in use, and by which storage class.';
+comment on column pgq.segment.segment is 'The number of the leaf.';
 comment on column pgq.segment.storage_class_id is 'The class whose messages it holds.';
 comment on column pgq.segment.state is
 'open: written to; sealed: late writers may still finish; closed: nothing is added any more.';
@@ -376,20 +398,52 @@ comment on column pgq.message.headers is 'A JSON object with what travels beside
 comment on column pgq.message.payload is 'The content as JSON; null when body is set.';
 comment on column pgq.message.body is 'The content as raw bytes; null when payload is set.';
 
+create table pgq.leftover (
+    partition_id bigint not null,
+    segment integer not null,
+    first_offset bigint not null,
+    last_offset bigint not null,
+    queue_id bigint,
+    remove_at timestamptz not null,
+    primary key (partition_id, segment, first_offset)
+);
+
+create index leftover_due on pgq.leftover (remove_at);
+
+comment on table pgq.leftover is
+'What was stored without a retention by a topic or queue that has one now, or was dropped. Its
+segment may never be truncated, so cleanup deletes these messages.';
+comment on column pgq.leftover.partition_id is 'Whose messages they are.';
+comment on column pgq.leftover.segment is 'The segment that holds them.';
+comment on column pgq.leftover.first_offset is 'The first of them.';
+comment on column pgq.leftover.last_offset is 'The last of them.';
+comment on column pgq.leftover.queue_id is 'The queue whose jobs they are; null: a topic''s.';
+comment on column pgq.leftover.remove_at is 'From when on they are to go.';
+
 -- Partitions of topics and queues draw their ids from here, so that message needs no second key.
 create sequence pgq.partition_id as bigint;
 
 comment on sequence pgq.partition_id is
 'Ids of topic partitions and of queues in the message store.';
 
+create table pgq.view_key (
+    key uuid not null
+);
+
+insert into pgq.view_key (key)
+values (gen_random_uuid());
+
+comment on table pgq.view_key is
+'What the views show to the functions that they call. Who reads a view may call these, but does not
+know the key.';
+
 -- ==== sql/log/tables.sql
 
 create table pgq.topic (
     topic_id bigint generated always as identity primary key,
-    topic text not null unique,
+    topic text collate "C" not null unique,
     partitions integer not null,
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
-    segment integer not null,
     notify boolean not null,
     created_at timestamptz not null,
     updated_at timestamptz not null
@@ -400,46 +454,76 @@ comment on column pgq.topic.topic is 'Its name.';
 comment on column pgq.topic.partitions is
 'The number of its partitions, which are numbered from 0.';
 comment on column pgq.topic.storage_class_id is 'How long its messages are kept.';
-comment on column pgq.topic.segment is 'The open segment of its class: where new messages go.';
 comment on column pgq.topic.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
 
+-- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
+-- row by one index.
 create table pgq.partition (
     topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
     partition integer not null,
     partition_id bigint not null unique,
+    topic text collate "C" not null,
+    partitions integer not null,
+    ring integer not null,
+    notify boolean not null,
     segment integer not null,
     segment_first_offset bigint not null,
     segment_entered_at timestamptz not null,
-    primary key (topic_id, partition)
+    segment_until timestamptz not null,
+    primary key (topic_id, partition),
+    unique (topic, partition)
 );
+
+create index partition_ring on pgq.partition (topic, ring);
 
 comment on table pgq.partition is
 'One row per topic partition; a publisher locks it until commit, and does not change it.';
 comment on column pgq.partition.partition_id is 'Its id in the message store.';
+comment on column pgq.partition.topic is 'The name of its topic.';
+comment on column pgq.partition.partitions is 'The number of partitions that its topic has.';
+comment on column pgq.partition.ring is
+'Where it stands between 0 and 1023. Whoever may take any partition takes the one at or below a
+number of its own.';
+comment on column pgq.partition.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.partition.segment is 'The segment that its next message goes to.';
 comment on column pgq.partition.segment_first_offset is
 'The first offset that this segment has or will have.';
 comment on column pgq.partition.segment_entered_at is
 'No message in this segment is published earlier.';
+comment on column pgq.partition.segment_until is
+'From then on a publisher looks whether the storage class writes to another segment by now.';
 
 create table pgq.segment_range (
     partition_id bigint not null references pgq.partition (partition_id) on delete cascade,
     first_offset bigint not null,
     segment integer not null,
+    stored_partition_id bigint not null,
+    shift bigint not null default 0,
+    published_at timestamptz,
     primary key (partition_id, first_offset)
 );
 
 comment on table pgq.segment_range is
-'Which segment holds which offsets of a partition: from first_offset up to the next row''s.';
+'Where the messages of a partition are stored: from first_offset up to the next row''s.
+The message of an offset is the row of stored_partition_id at log_offset = offset - shift in that
+segment.';
 comment on column pgq.segment_range.first_offset is 'The first offset stored in the segment.';
 comment on column pgq.segment_range.segment is 'The segment that holds them.';
+comment on column pgq.segment_range.stored_partition_id is
+'Under which partition_id they are stored: the partition''s own, or that of a run of messages that
+were stored before their place in the log was known.';
+comment on column pgq.segment_range.shift is
+'What is added to the log_offset of a stored row to get the offset; 0 in what a partition stored
+itself.';
+comment on column pgq.segment_range.published_at is
+'When all of them were published; null: each stored row says when.';
 
 create table pgq.consumer_group (
     group_id bigint generated always as identity primary key,
     topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
-    consumer_group text not null,
+    consumer_group text collate "C" not null,
     out_of_range text not null check (out_of_range in ('error', 'skip')),
     created_at timestamptz not null,
     unique (topic_id, consumer_group)
@@ -452,15 +536,33 @@ comment on column pgq.consumer_group.out_of_range is
 'What happens when retention removed messages the group has not read: error, or skip them.';
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 
+-- As in partition, a member finds and locks one row by one index.
 create table pgq.group_partition (
     group_id bigint not null references pgq.consumer_group (group_id) on delete cascade,
     partition integer not null,
-    primary key (group_id, partition)
+    topic text collate "C" not null,
+    consumer_group text collate "C" not null,
+    ring integer not null,
+    partition_id bigint not null,
+    out_of_range text not null,
+    trimmed_seq bigint not null default 0,
+    primary key (group_id, partition),
+    unique (topic, consumer_group, partition)
 );
+
+create index group_partition_ring on pgq.group_partition (topic, consumer_group, ring);
 
 comment on table pgq.group_partition is
 'One row per group and partition; a member locks it while it moves the position.';
 comment on column pgq.group_partition.partition is 'The number of the partition.';
+comment on column pgq.group_partition.topic is 'The name of the topic.';
+comment on column pgq.group_partition.consumer_group is 'The name of the group.';
+comment on column pgq.group_partition.ring is 'Where it stands between 0 and 1023; see partition.';
+comment on column pgq.group_partition.partition_id is 'The id of the partition.';
+comment on column pgq.group_partition.out_of_range is 'What the group says.';
+comment on column pgq.group_partition.trimmed_seq is
+'Rows of the journal below this seq were removed. Trimming changes this row, so that a member whose
+snapshot is older cannot lock it.';
 
 create table pgq.group_position (
     group_id bigint not null,
@@ -493,7 +595,7 @@ comment on column pgq.group_position.lease_last_offset is
 
 create table pgq.queue (
     queue_id bigint generated always as identity primary key,
-    queue text not null unique,
+    queue text collate "C" not null unique,
     partition_id bigint not null unique,
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     segment integer not null,
@@ -534,22 +636,24 @@ create sequence pgq.job_id as bigint cache 1;
 
 comment on sequence pgq.job_id is 'Ids of jobs, unique over all queues.';
 
--- The columns that a claim changes stand together behind those that it does not change, so that the
--- log of the update can leave out what both versions begin with; half of a page is kept free for
--- the new version.
+-- A claim deletes the row and inserts it anew: whoever meant to claim it by an older snapshot then
+-- finds it gone, and locks nothing. After an update it would lock the new version before it looks
+-- whether that is due, and keep this lock to the end of its transaction.
 create table pgq.job (
     job_id bigint primary key,
     queue_id bigint not null,
+    partition_id bigint not null,
+    log_offset bigint not null,
     expires_at timestamptz,
-    segment integer not null,
-    priority smallint not null,
-    attempt integer not null,
     visible_at timestamptz not null,
+    segment integer not null,
+    attempt integer not null,
+    priority smallint not null,
     lease_token uuid,
-    label text,
+    label text collate "C",
     last_error text
 )
-with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
 -- The negative id is in no other index: so a claim by label cannot but use this one, where an old
@@ -558,9 +662,13 @@ create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job
 where label is not null;
 
 comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
-comment on column pgq.job.job_id is 'Its id, which is also the offset of its message.';
+comment on column pgq.job.job_id is 'Its id.';
+comment on column pgq.job.partition_id is
+'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';
+comment on column pgq.job.log_offset is
+'The offset of its payload there; in the queue''s own it is the job_id.';
 comment on column pgq.job.expires_at is 'From then on it is never delivered; null: no such time.';
-comment on column pgq.job.segment is 'The segment that holds its message.';
+comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How often it was delivered.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
@@ -572,18 +680,22 @@ comment on column pgq.job.last_error is 'The error that the last nack gave.';
 create table pgq.dead_job (
     job_id bigint primary key,
     queue_id bigint not null,
+    partition_id bigint not null,
+    log_offset bigint not null,
     segment integer not null,
     priority smallint not null,
     attempt integer not null,
     died_at timestamptz not null,
-    label text,
+    label text collate "C",
     last_error text
 );
 
-create index dead_job_queue on pgq.dead_job (queue_id, job_id);
+create index dead_job_queue on pgq.dead_job (queue_id, died_at);
 
 comment on table pgq.dead_job is
 'Jobs that used up their attempts, until redriven, purged or too old.';
+comment on column pgq.dead_job.partition_id is 'Where its payload is stored; see job.';
+comment on column pgq.dead_job.log_offset is 'Where its payload is stored; see job.';
 comment on column pgq.dead_job.attempt is 'How often it was delivered.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
@@ -596,9 +708,11 @@ create table pgq.job_archive (
     segment integer not null,
     attempt integer not null,
     outcome text not null,
-    label text,
+    label text collate "C",
     result jsonb,
-    last_error text
+    last_error text,
+    partition_id bigint,
+    log_offset bigint
 )
 partition by list (segment);
 
@@ -609,16 +723,23 @@ comment on column pgq.job_archive.outcome is 'acked, or what archive_job was tol
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
 'The error of the last nack before it was finished.';
+comment on column pgq.job_archive.partition_id is
+'Under which partition_id its payload is stored; null: the queue''s own.';
+comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
 
 create table pgq.queue_floor_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    swept_at timestamptz not null default '-infinity'
 );
 
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
+comment on column pgq.queue_floor_lock.swept_at is
+'Up to which visible_at cleanup has looked for jobs that lost their worker.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
+    label text collate "C" not null default '',
     seq bigint not null,
     floor_times timestamptz[] not null,
     floor_ids bigint[] not null,
@@ -626,12 +747,14 @@ create table pgq.queue_floor (
     safe_at timestamptz not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
-    primary key (queue_id, seq)
+    primary key (queue_id, label, seq)
 );
 
 comment on table pgq.queue_floor is
 'Below which visible_at and job_id no claimable job exists, as a journal.
 The row with the highest seq counts.';
+comment on column pgq.queue_floor.label is
+'For which claims: empty: for all; = and a label: for those that ask for it.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
@@ -871,7 +994,15 @@ begin
         raise exception 'argument "%" must not be null', _check_interval.argument
             using errcode = '22004';
     end if;
-    if _check_interval.length < interval '0'
+    -- Months, days and hours are added to a date one after the other, so a length whose parts have
+    -- different signs may lead back although it compares as more than nothing.
+    if least(
+        date_part('year', _check_interval.length) * 12 + date_part('month', _check_interval.length),
+        date_part('day', _check_interval.length),
+        date_part('hour', _check_interval.length),
+        date_part('minute', _check_interval.length),
+        date_part('second', _check_interval.length)
+    ) < 0
         or _check_interval.length > interval '36500 days'
         or (_check_interval.length = interval '0' and not _check_interval.zero_allowed)
     then
@@ -881,13 +1012,14 @@ begin
                 hint = case
                     when _check_interval.zero_allowed then 'It must be from 0 to 36500 days.'
                     else 'It must be more than 0 and at most 36500 days.'
-                end;
+                end || ' No part of it may be negative.';
     end if;
 end
 $$;
 
 comment on function pgq._check_interval(text, interval, boolean) is
-'Refuses a length of time that is null (22004), negative, or longer than 36500 days (22023).';
+'Refuses a length of time that is null (22004), longer than 36500 days, or has a negative part
+(22023).';
 
 -- ==== sql/shared/_check_content.sql
 
@@ -1083,150 +1215,330 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    leaf integer;
+    free_leaf integer;
 begin
-    -- Two classes that open a segment at once must not take one leaf.
-    lock table pgq.segment in share row exclusive mode;
+    loop
+        -- A leaf that another transaction is about to take is passed over. Under REPEATABLE READ one
+        -- that was taken since the snapshot raises 40001.
+        select l.leaf
+        into free_leaf
+        from pgq.leaf as l
+        where l.free
+        order by l.leaf
+        limit 1
+        for update skip locked;
 
-    select min(n.leaf)
-    into leaf
-    from generate_series(0, (select count(*) from pgq.segment)) as n (leaf)
-    where not exists (select from pgq.segment as s where s.segment = n.leaf);
+        exit when free_leaf is not null;
 
-    if to_regclass('pgq.message_' || leaf) is null then
-        perform pgq._create_leaf(leaf);
-    end if;
+        -- One that was never used. Under REPEATABLE READ another one that took it raises 40001.
+        insert into pgq.leaf (leaf, free)
+        select min(n.leaf), true
+        from generate_series(0, (select count(*) from pgq.leaf)) as n (leaf)
+        where not exists (select from pgq.leaf as l where l.leaf = n.leaf)
+        on conflict do nothing
+        returning leaf
+        into free_leaf;
+
+        if free_leaf is not null then
+            if to_regclass('pgq.message_' || free_leaf) is null then
+                perform pgq._create_leaf(free_leaf);
+            end if;
+            exit;
+        end if;
+    end loop;
+
+    update pgq.leaf as l
+    set free = false
+    where l.leaf = free_leaf;
 
     insert into pgq.segment (segment, storage_class_id, state, opened_at)
-    values (leaf, _open_segment.storage_class_id, 'open', pgq._clock());
+    values (free_leaf, _open_segment.storage_class_id, 'open', pgq._clock());
 
-    return leaf;
+    update pgq.storage_class as c
+    set segment = free_leaf
+    where c.storage_class_id = _open_segment.storage_class_id;
+
+    return free_leaf;
 end
 $$;
 
 comment on function pgq._open_segment(bigint) is
-'Takes a free leaf for a storage class, or makes one, and returns its number.';
-
--- ==== sql/shared/_open_segment_of.sql
-
-create function pgq._open_segment_of(storage_class_id bigint)
-returns integer
-language sql
-stable
-parallel safe
-as $$
-select s.segment
-from pgq.segment as s
-where s.storage_class_id = _open_segment_of.storage_class_id
-    and s.state = 'open'
-$$;
-
-comment on function pgq._open_segment_of(bigint) is
-'The segment that a storage class writes to now.';
+'Takes a free leaf, or makes one, as the open segment of a storage class whose row the caller has
+locked, and returns its number.';
 
 -- ==== sql/shared/_storage_class.sql
 
 create function pgq._storage_class(retention interval, max_bytes bigint, owner_id bigint)
-returns bigint
+returns pgq.storage_class
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    found_id bigint;
+    class pgq.storage_class;
 begin
-    -- Again when cleanup removes a class out of use between the two statements.
-    while found_id is null loop
+    -- Again when cleanup removes a class out of use between two statements.
+    while class.storage_class_id is null loop
+        -- The share lock keeps the segment open to the end of the transaction. Under REPEATABLE
+        -- READ, a class that has gone on to another segment since the snapshot raises 40001.
+        select c.*
+        into class
+        from pgq.storage_class as c
+        where
+            coalesce(interval_send(c.retention), ''::bytea)
+            = coalesce(interval_send(_storage_class.retention), ''::bytea)
+            and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
+            and c.segment is not null
+            and c.max_bytes is not distinct from _storage_class.max_bytes
+        for share;
+
+        exit when class.storage_class_id is not null;
+
         insert into pgq.storage_class (retention, max_bytes, owner_id)
         values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
         on conflict do nothing;
 
-        -- The lock is held to the end: two callers must not open a segment for one class.
-        select c.storage_class_id
-        into found_id
+        select c.*
+        into class
         from pgq.storage_class as c
         where
-            coalesce(c.retention, interval '-1 day')
-            = coalesce(_storage_class.retention, interval '-1 day')
+            coalesce(interval_send(c.retention), ''::bytea)
+            = coalesce(interval_send(_storage_class.retention), ''::bytea)
             and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
         for update;
+
+        if class.storage_class_id is not null and class.segment is null then
+            class.segment := pgq._open_segment(class.storage_class_id);
+        end if;
     end loop;
 
-    if not exists (
-        select from pgq.segment as s
-        where s.storage_class_id = found_id
-            and s.state = 'open'
-    ) then
-        perform pgq._open_segment(found_id);
+    if class.max_bytes is distinct from _storage_class.max_bytes then
+        update pgq.storage_class as c
+        set max_bytes = _storage_class.max_bytes
+        where c.storage_class_id = class.storage_class_id;
+        class.max_bytes := _storage_class.max_bytes;
     end if;
 
-    update pgq.storage_class as c
-    set max_bytes = _storage_class.max_bytes
-    where c.storage_class_id = found_id
-        and c.max_bytes is distinct from _storage_class.max_bytes;
-
-    return found_id;
+    return class;
 end
 $$;
 
 comment on function pgq._storage_class(interval, bigint, bigint) is
-'The storage class for a retention, made on first use together with its first segment.';
+'The storage class for a retention, made on first use together with its first segment; its segment
+stays the open one to the end of the transaction.';
 
--- ==== sql/shared/_messages.sql
+-- ==== sql/shared/_segment_until.sql
 
-create function pgq._messages(
-    segment integer,
-    partition_id bigint,
-    partition integer,
-    first_offset bigint,
-    last_offset bigint
-)
-returns setof pgq.message_record
+create function pgq._segment_until(class pgq.storage_class)
+returns timestamptz
 language sql
 stable
 parallel safe
 as $$
 select
-    _messages.partition,
-    m.log_offset,
-    m.published_at,
-    m.key,
-    m.headers,
-    m.payload,
-    m.body
-from pgq.message as m
-where m.segment = _messages.segment
-    and m.partition_id = _messages.partition_id
-    and m.log_offset between _messages.first_offset and _messages.last_offset
-order by m.log_offset
+    case
+        when (_segment_until.class).max_bytes is not null then '-infinity'
+        when (_segment_until.class).retention is null then 'infinity'
+        else s.opened_at + (_segment_until.class).retention / 3
+    end
+from pgq.segment as s
+where s.segment = (_segment_until.class).segment
 $$;
 
-comment on function pgq._messages(integer, bigint, integer, bigint, bigint) is
-'The messages of one partition in one segment, in order; written so that the planner inlines it.';
+comment on function pgq._segment_until(pgq.storage_class) is
+'Until when a storage class writes to its open segment for sure: before that it does not age out.
+A class with a size limit may go on at any time.';
 
--- ==== sql/shared/_forget_messages.sql
+-- ==== sql/shared/_newest.sql
 
-create function pgq._forget_messages(partition_ids bigint[], storage_class_id bigint)
-returns void
+create function pgq._newest(partition_id bigint, segment integer, first_offset bigint)
+returns pgq._newest_message
 language plpgsql
-volatile
-parallel unsafe
+stable
+parallel safe
 as $$
 #variable_conflict use_column
+declare
+    newest pgq._newest_message;
 begin
-    -- Where there is a retention, the messages go with their segment. Where there is none, they
-    -- would stay for ever.
-    delete from pgq.message as m
-    using pgq.storage_class as c
-    where c.storage_class_id = _forget_messages.storage_class_id
-        and c.retention is null
-        and m.partition_id = any(_forget_messages.partition_ids);
+    if _newest.segment < 16 then
+        if _newest.segment <= 7 then
+            if _newest.segment <= 3 then
+                if _newest.segment <= 1 then
+                    if _newest.segment <= 0 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_0 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_1 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    end if;
+                else
+                    if _newest.segment <= 2 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_2 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_3 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    end if;
+                end if;
+            else
+                if _newest.segment <= 5 then
+                    if _newest.segment <= 4 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_4 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_5 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    end if;
+                else
+                    if _newest.segment <= 6 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_6 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_7 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    end if;
+                end if;
+            end if;
+        else
+            if _newest.segment <= 11 then
+                if _newest.segment <= 9 then
+                    if _newest.segment <= 8 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_8 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_9 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    end if;
+                else
+                    if _newest.segment <= 10 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_10 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_11 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    end if;
+                end if;
+            else
+                if _newest.segment <= 13 then
+                    if _newest.segment <= 12 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_12 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_13 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    end if;
+                else
+                    if _newest.segment <= 14 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_14 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_15 as m
+                        where m.partition_id = _newest.partition_id
+                            and m.log_offset >= _newest.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest;
+                    end if;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select m.log_offset, m.published_at
+            from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset >= $2
+            order by m.log_offset desc
+            limit 1
+        $leaf$, _newest.segment)
+        into newest
+        using _newest.partition_id, _newest.first_offset;
+    end if;
+
+    return newest;
 end
 $$;
 
-comment on function pgq._forget_messages(bigint[], bigint) is
-'Removes the messages of partitions that are being dropped, if nothing else ever would.';
+comment on function pgq._newest(bigint, integer, bigint) is
+'The last message of a partition in a segment, from an offset on; null when there is none.';
 
 -- ==== sql/log/_fail_unknown_topic.sql
 
@@ -1453,21 +1765,218 @@ stable
 parallel safe
 as $$
 select coalesce(
-    (
-        select m.log_offset
-        from pgq.message as m
-        where m.segment = _tip.segment
-            and m.partition_id = _tip.partition_id
-            and m.log_offset >= _tip.segment_first_offset
-        order by m.log_offset desc
-        limit 1
-    ),
+    (pgq._newest(_tip.partition_id, _tip.segment, _tip.segment_first_offset)).log_offset,
     _tip.segment_first_offset - 1
 )
 $$;
 
 comment on function pgq._tip(bigint, integer, bigint) is
-'The newest offset of a partition; 0 when it never had a message. The planner inlines it.';
+'The newest offset of a partition; 0 when it never had a message.';
+
+-- ==== sql/log/_runs.sql
+
+create function pgq._runs(partition_id bigint, first_offset bigint, last_offset bigint)
+returns table (
+    segment integer,
+    stored_partition_id bigint,
+    shift bigint,
+    published_at timestamptz,
+    first_offset bigint,
+    last_offset bigint
+)
+language sql
+stable
+parallel safe
+as $$
+select
+    r.segment,
+    r.stored_partition_id,
+    r.shift,
+    r.published_at,
+    greatest(r.first_offset, _runs.first_offset),
+    least(r.next_first_offset - 1, _runs.last_offset)
+from (
+    select
+        s.*,
+        coalesce(
+            lead(s.first_offset) over (order by s.first_offset), 9223372036854775807
+        ) as next_first_offset
+    from pgq.segment_range as s
+    where s.partition_id = _runs.partition_id
+) as r
+where r.first_offset <= _runs.last_offset
+    and r.next_first_offset > _runs.first_offset
+order by r.first_offset
+$$;
+
+comment on function pgq._runs(bigint, bigint, bigint) is
+'Where the offsets of a range of a partition are stored: a row for each run of them, in order.';
+
+-- ==== sql/log/_published_at.sql
+
+create function pgq._published_at(partition_id bigint, log_offset bigint)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    run record;
+    published_at timestamptz;
+begin
+    select r.segment, r.stored_partition_id, r.shift, r.published_at
+    into run
+    from pgq.segment_range as r
+    where r.partition_id = _published_at.partition_id
+        and r.first_offset <= _published_at.log_offset
+    order by r.first_offset desc
+    limit 1;
+
+    if run.segment < 16 then
+        if run.segment <= 7 then
+            if run.segment <= 3 then
+                if run.segment <= 1 then
+                    if run.segment <= 0 then
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_0 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    else
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_1 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    end if;
+                else
+                    if run.segment <= 2 then
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_2 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    else
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_3 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    end if;
+                end if;
+            else
+                if run.segment <= 5 then
+                    if run.segment <= 4 then
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_4 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    else
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_5 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    end if;
+                else
+                    if run.segment <= 6 then
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_6 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    else
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_7 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    end if;
+                end if;
+            end if;
+        else
+            if run.segment <= 11 then
+                if run.segment <= 9 then
+                    if run.segment <= 8 then
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_8 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    else
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_9 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    end if;
+                else
+                    if run.segment <= 10 then
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_10 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    else
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_11 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    end if;
+                end if;
+            else
+                if run.segment <= 13 then
+                    if run.segment <= 12 then
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_12 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    else
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_13 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    end if;
+                else
+                    if run.segment <= 14 then
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_14 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    else
+                        select coalesce(run.published_at, m.published_at)
+                        from pgq.message_15 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset = _published_at.log_offset - run.shift
+                        into published_at;
+                    end if;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select coalesce($1, m.published_at)
+            from pgq.message_%1$s as m
+            where m.partition_id = $2
+                and m.log_offset = $3 - $4
+        $leaf$, run.segment)
+        into published_at
+        using run.published_at, run.stored_partition_id, _published_at.log_offset, run.shift;
+    end if;
+
+    return published_at;
+end
+$$;
+
+comment on function pgq._published_at(bigint, bigint) is
+'When the message of an offset was published; null when retention has removed it since the snapshot
+was taken.';
 
 -- ==== sql/log/_messages_across.sql
 
@@ -1488,28 +1997,301 @@ declare
 begin
     -- A topic whose retention was changed and changed back has several runs in one segment.
     for run in
-        select r.segment, r.first_offset, r.next_first_offset - 1 as last_offset
-        from (
-            select
-                s.segment,
-                s.first_offset,
-                lead(s.first_offset) over (order by s.first_offset) as next_first_offset
-            from pgq.segment_range as s
-            where s.partition_id = _messages_across.partition_id
-        ) as r
-        where r.first_offset <= _messages_across.last_offset
-            and coalesce(r.next_first_offset > _messages_across.first_offset, true)
-        order by r.first_offset
-    loop
-        return query
-        select m.*
-        from pgq._messages(
-            run.segment,
+        select r.*
+        from pgq._runs(
             _messages_across.partition_id,
-            _messages_across.partition,
-            greatest(run.first_offset, _messages_across.first_offset),
-            least(run.last_offset, _messages_across.last_offset)
-        ) as m;
+            _messages_across.first_offset,
+            _messages_across.last_offset
+        ) as r
+    loop
+        if run.segment < 16 then
+            if run.segment <= 7 then
+                if run.segment <= 3 then
+                    if run.segment <= 1 then
+                        if run.segment <= 0 then
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_0 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_1 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if run.segment <= 2 then
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_2 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_3 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                else
+                    if run.segment <= 5 then
+                        if run.segment <= 4 then
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_4 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_5 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if run.segment <= 6 then
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_6 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_7 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                end if;
+            else
+                if run.segment <= 11 then
+                    if run.segment <= 9 then
+                        if run.segment <= 8 then
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if run.segment <= 10 then
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                else
+                    if run.segment <= 13 then
+                        if run.segment <= 12 then
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if run.segment <= 14 then
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                _messages_across.partition,
+                                m.log_offset + run.shift,
+                                coalesce(run.published_at, m.published_at),
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = run.stored_partition_id
+                                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                                - run.shift
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            return query execute format($leaf$
+                select
+                    $1,
+                    m.log_offset + $2,
+                    coalesce($3, m.published_at),
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_%1$s as m
+                where m.partition_id = $4
+                    and m.log_offset between $5 - $2 and $6
+                    - $2
+                order by m.log_offset
+            $leaf$, run.segment)
+            using _messages_across.partition, run.shift, run.published_at, run.stored_partition_id, run.first_offset, run.last_offset;
+        end if;
     end loop;
 end
 $$;
@@ -1529,12 +2311,6 @@ returns bigint
 language plpgsql
 stable
 parallel safe
-security definer
-set search_path = pgq, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -1543,24 +2319,20 @@ declare
     middle bigint;
     middle_at timestamptz;
 begin
+    -- Mostly what is asked for is the end.
+    if low < high and pgq._published_at(_offset_at.partition_id, _offset_at.tip)
+        < _offset_at.published_at
+    then
+        return high;
+    end if;
+
     -- published_at rises with the offset, so halving finds the place without an index on the time.
+    -- What retention has removed since the snapshot was taken is older than all that is there.
     while low < high loop
         middle := low + (high - low) / 2;
-        select m.published_at
-        into middle_at
-        from pgq.message as m
-        where m.segment = (
-                select r.segment
-                from pgq.segment_range as r
-                where r.partition_id = _offset_at.partition_id
-                    and r.first_offset <= middle
-                order by r.first_offset desc
-                limit 1
-            )
-            and m.partition_id = _offset_at.partition_id
-            and m.log_offset = middle;
+        middle_at := pgq._published_at(_offset_at.partition_id, middle);
 
-        if middle_at < _offset_at.published_at then
+        if (middle_at >= _offset_at.published_at) is not true then
             low := middle + 1;
         else
             high := middle;
@@ -1572,7 +2344,7 @@ $$;
 
 comment on function pgq._offset_at(bigint, timestamptz, bigint, bigint) is
 'The first offset of a partition that was published at a time or later; the tip + 1 when there is
-none. The view topic_stats calls it with the rights of its reader, so it is open to all.';
+none.';
 
 -- ==== sql/log/list_offsets.sql
 
@@ -1659,9 +2431,8 @@ begin
 
     select p.*
     into place
-    from pgq.topic as t
-    inner join pgq.partition as p on p.topic_id = t.topic_id
-    where t.topic = check_range.topic
+    from pgq.partition as p
+    where p.topic = check_range.topic
         and p.partition = check_range.partition;
 
     if place.partition_id is null then
@@ -1679,22 +2450,18 @@ begin
         );
 
         -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
-        -- since, but not its messages; so the first one is looked at.
+        -- since, but not its messages; so one message of each segment is looked at. Having been
+        -- read, the segments cannot be truncated before this transaction ends.
         if check_range.first_offset < first_available
             or check_range.last_offset > last_available
-            or not exists (
+            or exists (
                 select
-                from pgq.message as m
-                where m.segment = (
-                        select r.segment
-                        from pgq.segment_range as r
-                        where r.partition_id = place.partition_id
-                            and r.first_offset <= check_range.first_offset
-                        order by r.first_offset desc
-                        limit 1
-                    )
-                    and m.partition_id = place.partition_id
-                    and m.log_offset = check_range.first_offset
+                from pgq._runs(
+                    place.partition_id, check_range.first_offset, check_range.last_offset
+                ) as r
+                where (
+                    pgq._newest(r.stored_partition_id, r.segment, r.first_offset - r.shift)
+                ).log_offset is null
             )
         then
             perform pgq._fail_out_of_range(
@@ -1725,6 +2492,73 @@ Errors: MQ004 when a part of the range is not there: removed by retention, not y
 not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
 partition, 22004 null.';
 
+-- ==== sql/log/_partition_figures.sql
+
+create function pgq._partition_figures(
+    key uuid,
+    partition_id bigint,
+    segment integer,
+    segment_first_offset bigint,
+    next_offset bigint,
+    since timestamptz
+)
+returns table (
+    first_offset bigint,
+    tip bigint,
+    published_at timestamptz,
+    since_offset bigint
+)
+language plpgsql
+stable
+parallel safe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    newest pgq._newest_message;
+begin
+    if not exists (select from pgq.view_key as k where k.key = _partition_figures.key) then
+        raise exception 'permission denied for the figures of a partition'
+            using errcode = '42501',
+                hint = 'Read the views pgq.topic_stats and pgq.group_lag.';
+    end if;
+
+    newest := pgq._newest(
+        _partition_figures.partition_id,
+        _partition_figures.segment,
+        _partition_figures.segment_first_offset
+    );
+    first_offset := pgq._first_available(_partition_figures.partition_id);
+    tip := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
+
+    if _partition_figures.next_offset <= tip then
+        published_at := pgq._published_at(
+            _partition_figures.partition_id,
+            greatest(_partition_figures.next_offset, first_offset)
+        );
+    end if;
+    if _partition_figures.since is not null then
+        since_offset := pgq._offset_at(
+            _partition_figures.partition_id, _partition_figures.since, first_offset, tip
+        );
+    end if;
+    return next;
+end
+$$;
+
+comment on function pgq._partition_figures(
+    uuid, bigint, integer, bigint, bigint, timestamptz
+) is
+'What the views tell of a partition: its first and newest offset, when the message that a group reads
+next was published, and the first offset published since a time.
+Open to all, so that whoever may read the views can; it asks for the key of the views.';
+
 -- ==== sql/log/_topic_info.sql
 
 create function pgq._topic_info(topic text)
@@ -1749,10 +2583,118 @@ $$;
 comment on function pgq._topic_info(text) is
 'A topic and its settings; null when there is none of that name.';
 
+-- ==== sql/log/_try_offset.sql
+
+create function pgq._try_offset(partition_id bigint, segment integer, log_offset bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    execute format(
+        'insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment)
+        values ($1, $2, %2$L, %1$s)
+        on conflict do nothing',
+        _try_offset.segment,
+        'infinity'
+    )
+    using _try_offset.partition_id, _try_offset.log_offset;
+
+    execute format(
+        'delete from pgq.message_%1$s where partition_id = $1 and log_offset = $2',
+        _try_offset.segment
+    )
+    using _try_offset.partition_id, _try_offset.log_offset;
+end
+$$;
+
+comment on function pgq._try_offset(bigint, integer, bigint) is
+'Raises 40001 above READ COMMITTED when a segment has a message that the snapshot does not show at
+the offset that follows the last one it shows.';
+
+-- ==== sql/log/_enter_segment.sql
+
+create function pgq._enter_segment(topic text, state pgq._partition_state)
+returns pgq._partition_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    entered pgq._partition_state := _enter_segment.state;
+    class pgq.storage_class;
+    newest pgq._newest_message;
+begin
+    select c.*
+    into class
+    from pgq.topic as t
+    inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+    where t.topic = _enter_segment.topic;
+
+    if class.segment = entered.segment then
+        return entered;
+    end if;
+
+    -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ a
+    -- class that went on since the snapshot raises 40001.
+    select c.*
+    into class
+    from pgq.storage_class as c
+    where c.storage_class_id = class.storage_class_id
+    for share;
+
+    entered.segment := class.segment;
+    entered.segment_until := pgq._segment_until(class);
+
+    newest := pgq._newest(
+        entered.partition_id, (_enter_segment.state).segment, entered.segment_first_offset
+    );
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- The snapshot may be older than the newest message, and no index reaches over two
+        -- segments. So the next offset is tried out where that message would stand: a row that
+        -- this snapshot does not see raises 40001.
+        perform pgq._try_offset(
+            entered.partition_id,
+            (_enter_segment.state).segment,
+            coalesce(newest.log_offset + 1, entered.segment_first_offset)
+        );
+    end if;
+
+    entered.segment_first_offset := coalesce(newest.log_offset + 1, entered.segment_first_offset);
+    entered.segment_entered_at := greatest(newest.published_at, entered.segment_entered_at);
+
+    update pgq.partition as p
+    set
+        segment = entered.segment,
+        segment_first_offset = entered.segment_first_offset,
+        segment_entered_at = entered.segment_entered_at,
+        segment_until = entered.segment_until
+    where p.partition_id = entered.partition_id;
+
+    -- A segment that got no message of this partition leaves no range behind.
+    insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+    values (
+        entered.partition_id, entered.segment_first_offset, entered.segment, entered.partition_id
+    )
+    on conflict (partition_id, first_offset) do update set segment = excluded.segment;
+
+    return entered;
+end
+$$;
+
+comment on function pgq._enter_segment(text, pgq._partition_state) is
+'Moves a partition, whose row the caller has locked, to the segment that its storage class writes to
+now, if that is another one.';
+
 -- ==== sql/log/_add_partitions.sql
 
 create function pgq._add_partitions(
-    topic_id bigint,
+    topic pgq.topic,
+    class pgq.storage_class,
     first_partition integer,
     last_partition integer
 )
@@ -1762,59 +2704,170 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
-declare
-    leaf integer;
 begin
-    -- The share lock keeps the segment open until this transaction ends.
-    select t.segment
-    into leaf
-    from pgq.topic as t
-    where t.topic_id = _add_partitions.topic_id
-    for share;
-
     with added as (
         insert into pgq.partition (
-            topic_id, partition, partition_id, segment, segment_first_offset, segment_entered_at
+            topic_id,
+            partition,
+            partition_id,
+            topic,
+            partitions,
+            ring,
+            notify,
+            segment,
+            segment_first_offset,
+            segment_entered_at,
+            segment_until
         )
         select
-            _add_partitions.topic_id,
+            (_add_partitions.topic).topic_id,
             n.number,
             nextval('pgq.partition_id'),
-            leaf,
+            (_add_partitions.topic).topic,
+            _add_partitions.last_partition + 1,
+            n.number * 1024 / (_add_partitions.last_partition + 1),
+            (_add_partitions.topic).notify,
+            (_add_partitions.class).segment,
             1,
-            '-infinity'
+            '-infinity',
+            pgq._segment_until(_add_partitions.class)
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
-        returning partition_id
+        returning partition_id, segment, partition, ring
+    ),
+
+    placed as (
+        insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+        select a.partition_id, 1, a.segment, a.partition_id
+        from added as a
+    ),
+
+    grouped as (
+        insert into pgq.group_partition (
+            group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+        )
+        select
+            g.group_id,
+            a.partition,
+            (_add_partitions.topic).topic,
+            g.consumer_group,
+            a.ring,
+            a.partition_id,
+            g.out_of_range
+        from pgq.consumer_group as g
+        cross join added as a
+        where g.topic_id = (_add_partitions.topic).topic_id
+        returning group_id, partition
     )
-
-    insert into pgq.segment_range (partition_id, first_offset, segment)
-    select a.partition_id, 1, leaf
-    from added as a;
-
-    insert into pgq.group_partition (group_id, partition)
-    select g.group_id, n.number
-    from pgq.consumer_group as g
-    cross join generate_series(
-        _add_partitions.first_partition, _add_partitions.last_partition
-    ) as n (number)
-    where g.topic_id = _add_partitions.topic_id;
 
     insert into pgq.group_position (
         group_id, partition, seq, first_offset, next_offset, recorded_at
     )
-    select g.group_id, n.number, 1, 1, 1, pgq._clock()
-    from pgq.consumer_group as g
-    cross join generate_series(
-        _add_partitions.first_partition, _add_partitions.last_partition
-    ) as n (number)
-    where g.topic_id = _add_partitions.topic_id;
+    select g.group_id, g.partition, 1, 1, 1, pgq._clock()
+    from grouped as g;
 end
 $$;
 
-comment on function pgq._add_partitions(bigint, integer, integer) is
-'Adds partitions to a topic; its groups read them from their first message.';
+comment on function pgq._add_partitions(pgq.topic, pgq.storage_class, integer, integer) is
+'Adds partitions to a topic whose class the caller has locked; its groups read them from their first
+message.';
+
+-- ==== sql/log/_lock_topic.sql
+
+create function pgq._lock_topic(topic text)
+returns pgq.topic
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+begin
+    -- Publishers may need the row of the topic while they hold a partition, so it comes behind the
+    -- partitions.
+    perform
+    from pgq.partition as p
+    where p.topic = _lock_topic.topic
+    order by p.partition
+    for update;
+
+    select t.*
+    into target
+    from pgq.topic as t
+    where t.topic = _lock_topic.topic
+    for update;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_lock_topic.topic);
+    end if;
+
+    -- Partitions that were added in between.
+    perform
+    from pgq.partition as p
+    where p.topic_id = target.topic_id
+    order by p.partition
+    for update;
+
+    return target;
+end
+$$;
+
+comment on function pgq._lock_topic(text) is
+'Locks a topic and its partitions against all others until the transaction ends, and returns it.
+Raises MQ001.';
+
+-- ==== sql/log/_note_leftovers.sql
+
+create function pgq._note_leftovers(topic_id bigint, retention interval)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if _note_leftovers.retention is null then
+        -- Kept for ever again, but for what has gone from sight already.
+        delete from pgq.leftover as o
+        using pgq.partition as p, pgq.segment_range as r
+        where p.topic_id = _note_leftovers.topic_id
+            and o.partition_id = p.partition_id
+            and r.partition_id = p.partition_id
+            and r.first_offset = o.first_offset;
+        return;
+    end if;
+
+    insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+    select
+        r.stored_partition_id,
+        r.segment,
+        r.first_offset - r.shift,
+        r.next_first_offset - 1 - r.shift,
+        pgq._clock() + _note_leftovers.retention
+    from (
+        select
+            s.*,
+            coalesce(
+                lead(s.first_offset) over (partition by s.partition_id order by s.first_offset),
+                9223372036854775807
+            ) as next_first_offset
+        from pgq.partition as p
+        inner join pgq.segment_range as s on s.partition_id = p.partition_id
+        where p.topic_id = _note_leftovers.topic_id
+    ) as r
+    inner join pgq.segment as g on g.segment = r.segment
+    inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+    where c.retention is null
+    on conflict (partition_id, segment, first_offset) do update
+    set remove_at = excluded.remove_at;
+end
+$$;
+
+comment on function pgq._note_leftovers(bigint, interval) is
+'Notes what a topic that has a retention now stored without one, to be removed after that time; or,
+without a retention, takes such notes back.';
 
 -- ==== sql/log/create_topic.sql
 
@@ -1834,8 +2887,8 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    new_id bigint;
-    class_id bigint;
+    made pgq.topic;
+    class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic);
     perform pgq._check_topic_settings(
@@ -1846,32 +2899,35 @@ begin
             using errcode = '22004';
     end if;
 
-    class_id := pgq._storage_class(create_topic.retention, null, null);
-    insert into pgq.topic (
-        topic, partitions, storage_class_id, segment, notify, created_at, updated_at
-    )
+    -- One that is there is found without a lock.
+    if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
+        return pgq._topic_info(create_topic.topic);
+    end if;
+
+    class := pgq._storage_class(create_topic.retention, null, null);
+    insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
     values (
         create_topic.topic,
         create_topic.partitions,
-        class_id,
-        pgq._open_segment_of(class_id),
+        class.storage_class_id,
         create_topic.notify,
         pgq._clock(),
         pgq._clock()
     )
     on conflict (topic) do nothing
-    returning topic_id into new_id;
+    returning *
+    into made;
 
-    if new_id is not null then
+    if made.topic_id is not null then
         if create_topic.max_bytes is not null then
-            class_id := pgq._storage_class(create_topic.retention, create_topic.max_bytes, new_id);
+            class := pgq._storage_class(
+                create_topic.retention, create_topic.max_bytes, made.topic_id
+            );
             update pgq.topic as t
-            set
-                storage_class_id = class_id,
-                segment = pgq._open_segment_of(class_id)
-            where t.topic_id = new_id;
+            set storage_class_id = class.storage_class_id
+            where t.topic_id = made.topic_id;
         end if;
-        perform pgq._add_partitions(new_id, 0, create_topic.partitions - 1);
+        perform pgq._add_partitions(made, class, 0, create_topic.partitions - 1);
     end if;
 
     return pgq._topic_info(create_topic.topic);
@@ -1886,7 +2942,8 @@ and at most a third longer; null: for ever. max_bytes: when given, the oldest me
 as more than that is stored, of which at least this much is kept. notify: a publish notifies the
 channel pgq_topic with the topic''s name; it makes commits wait for each other, so leave it off
 where many publish. Topics with one retention share their storage; use few different ones.
-Errors: 22023 bad name or setting, 22004 null.';
+Errors: 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or SERIALIZABLE when
+another transaction was first (try again).';
 
 -- ==== sql/log/alter_topic.sql
 
@@ -1909,17 +2966,12 @@ as $$
 declare
     target pgq.topic;
     settings pgq.topic_info;
-    class_id bigint;
+    class pgq.storage_class;
+    state pgq._partition_state;
 begin
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = alter_topic.topic
-    for no key update;
-
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(alter_topic.topic);
-    end if;
+    -- The partitions first, as a publisher does. Whoever waits for one of them then finds it as it
+    -- is from now on.
+    target := pgq._lock_topic(alter_topic.topic);
     perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
 
     settings := pgq._topic_info(alter_topic.topic);
@@ -1942,7 +2994,7 @@ begin
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
 
-    class_id := pgq._storage_class(
+    class := pgq._storage_class(
         settings.retention,
         settings.max_bytes,
         case when settings.max_bytes is not null then target.topic_id end
@@ -1950,15 +3002,54 @@ begin
     update pgq.topic as t
     set
         partitions = settings.partitions,
-        storage_class_id = class_id,
-        segment = pgq._open_segment_of(class_id),
+        storage_class_id = class.storage_class_id,
         notify = settings.notify,
         updated_at = pgq._clock()
-    where t.topic_id = target.topic_id;
+    where t.topic_id = target.topic_id
+    returning t.*
+    into target;
 
-    perform pgq._add_partitions(
-        target.topic_id, target.partitions, settings.partitions - 1
-    );
+    -- The change of the rows makes publishers with an older snapshot try again.
+    update pgq.partition as p
+    set
+        partitions = settings.partitions,
+        ring = p.partition * 1024 / settings.partitions,
+        notify = settings.notify
+    where p.topic_id = target.topic_id;
+
+    for state in
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.segment <> class.segment
+        order by p.partition
+    loop
+        perform pgq._enter_segment(target.topic, state);
+    end loop;
+
+    perform pgq._note_leftovers(target.topic_id, settings.retention);
+
+    if settings.partitions > (
+        select count(*) from pgq.partition as p where p.topic_id = target.topic_id
+    ) then
+        perform pgq._add_partitions(
+            target,
+            class,
+            (
+                select count(*)::integer
+                from pgq.partition as p
+                where p.topic_id = target.topic_id
+            ),
+            settings.partitions - 1
+        );
+    end if;
 
     return pgq._topic_info(alter_topic.topic);
 end
@@ -1966,10 +3057,13 @@ $$;
 
 comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
 'Changes settings of a topic and returns it; what is null stays as it is.
-partitions can only grow; then most keys move to another partition, so the order within a key
-holds only for messages from before and for messages from after. A new retention or max_bytes is
-for messages published from now on. no_limit lifts settings: retention, max_bytes.
-Errors: MQ001 unknown topic, 22004 and 22023 bad settings.';
+It waits for transactions that publish to the topic. partitions can only grow; then most keys move
+to another partition, so the order within a key holds only for messages from before and for messages
+from after. A new retention or max_bytes is for messages published from now on; where there was no
+retention before, what is stored is kept for the new one from now on. no_limit lifts settings:
+retention, max_bytes.
+Errors: MQ001 unknown topic, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/log/drop_topic.sql
 
@@ -1984,41 +3078,22 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.topic;
-    partition_ids bigint[];
     group_ids bigint[];
 begin
-    -- Publishers that are under way end first; those that come later find nothing. They may need
-    -- the row of the topic while they hold a partition, so it is locked after the partitions.
+    -- Members that are under way end first, while publishers still go on; those that come later
+    -- find nothing.
     perform
-    from pgq.topic as t
-    inner join pgq.partition as p on p.topic_id = t.topic_id
-    where t.topic = drop_topic.topic
-    order by p.partition
-    for update of p;
-
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = drop_topic.topic
+    from pgq.group_partition as l
+    where l.topic = drop_topic.topic
+    order by l.consumer_group, l.partition
     for update;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(drop_topic.topic);
-    end if;
+    target := pgq._lock_topic(drop_topic.topic);
 
-    -- Partitions that were added in between.
-    perform
-    from pgq.partition as p
-    where p.topic_id = target.topic_id
-    order by p.partition
-    for update;
-
-    partition_ids := array(
-        select p.partition_id from pgq.partition as p where p.topic_id = target.topic_id
-    );
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
+    perform pgq._note_leftovers(target.topic_id, '0');
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
@@ -2026,14 +3101,14 @@ begin
     -- Only now: members that were under way have ended, and noted their last position.
     delete from pgq.group_position as j
     where j.group_id = any(group_ids);
-
-    perform pgq._forget_messages(partition_ids, target.storage_class_id);
 end
 $$;
 
 comment on function pgq.drop_topic(text) is
-'Removes a topic with its messages and consumer groups; waits for transactions that publish to it.
-Errors: MQ001 unknown topic.';
+'Removes a topic with its messages and consumer groups.
+It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+Errors: MQ001 unknown topic, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first.';
 
 -- ==== sql/log/list_topics.sql
 
@@ -2088,6 +3163,18 @@ begin
             end;
     end if;
 
+    -- One that is there is found without a lock.
+    select t.topic, g.consumer_group, g.out_of_range, g.created_at
+    into made
+    from pgq.topic as t
+    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    where t.topic = create_group.topic
+        and g.consumer_group = create_group.consumer_group;
+
+    if made.topic is not null then
+        return made;
+    end if;
+
     -- The lock keeps the number of partitions.
     select t.*
     into target
@@ -2104,8 +3191,17 @@ begin
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
 
-    insert into pgq.group_partition (group_id, partition)
-    select new_id, p.partition
+    insert into pgq.group_partition (
+        group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+    )
+    select
+        new_id,
+        p.partition,
+        target.topic,
+        create_group.consumer_group,
+        p.ring,
+        p.partition_id,
+        create_group.out_of_range
     from pgq.partition as p
     where p.topic_id = target.topic_id
         and new_id is not null;
@@ -2157,6 +3253,20 @@ as $$
 declare
     target_id bigint;
 begin
+    -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
+    -- groups locks.
+    perform
+    from pgq.group_partition as l
+    where l.topic = drop_group.topic
+        and l.consumer_group = drop_group.consumer_group
+    order by l.partition
+    for update;
+
+    perform
+    from pgq.topic as t
+    where t.topic = drop_group.topic
+    for share;
+
     perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
 
     delete from pgq.consumer_group as g
@@ -2173,8 +3283,9 @@ end
 $$;
 
 comment on function pgq.drop_group(text, text) is
-'Removes a consumer group with its positions.
-Errors: MQ001 unknown topic, MQ003 unknown group.';
+'Removes a consumer group with its positions; waits for transactions that consume for it.
+Errors: MQ001 unknown topic, MQ003 unknown group, 40001 under REPEATABLE READ or SERIALIZABLE when
+another transaction was first.';
 
 -- ==== sql/log/list_groups.sql
 
@@ -2207,63 +3318,21 @@ comment on function pgq.list_groups(text) is
 'The consumer groups of a topic, or of all topics, by name.
 Errors: MQ001 unknown topic.';
 
--- ==== sql/log/_enter_segment.sql
+-- ==== sql/log/_ring.sql
 
-create function pgq._enter_segment(topic text, state pgq._partition_state)
-returns pgq._partition_state
-language plpgsql
-volatile
-parallel unsafe
+create function pgq._ring()
+returns integer
+language sql
+stable
+parallel safe
 as $$
-#variable_conflict use_column
-declare
-    entered pgq._partition_state := _enter_segment.state;
-    tip_offset bigint;
-    tip_published_at timestamptz;
-begin
-    -- The share lock keeps the segment open until this transaction ends. A caller that waited for
-    -- the partition may have read an old topic row, so it is read again here.
-    select t.segment
-    into entered.topic_segment
-    from pgq.topic as t
-    where t.topic = _enter_segment.topic
-    for share;
-
-    if entered.topic_segment = entered.segment then
-        return entered;
-    end if;
-
-    select m.log_offset, m.published_at
-    into tip_offset, tip_published_at
-    from pgq.message as m
-    where m.segment = entered.segment
-        and m.partition_id = entered.partition_id
-        and m.log_offset >= entered.segment_first_offset
-    order by m.log_offset desc
-    limit 1;
-
-    entered.segment := entered.topic_segment;
-    entered.segment_first_offset := coalesce(tip_offset + 1, entered.segment_first_offset);
-    entered.segment_entered_at := greatest(tip_published_at, entered.segment_entered_at);
-
-    update pgq.partition as p
-    set
-        segment = entered.segment,
-        segment_first_offset = entered.segment_first_offset,
-        segment_entered_at = entered.segment_entered_at
-    where p.partition_id = entered.partition_id;
-
-    -- A segment that got no message of this partition leaves no range behind.
-    insert into pgq.segment_range (partition_id, first_offset, segment)
-    values (entered.partition_id, entered.segment_first_offset, entered.segment)
-    on conflict (partition_id, first_offset) do update set segment = excluded.segment;
-
-    return entered;
-end
+select ((pg_backend_pid()::bigint * 633 + date_part('epoch', now())::bigint * 389) % 1024)::integer
 $$;
 
-comment on function pgq._enter_segment(text, pgq._partition_state) is
-'Moves a partition, whose row the caller has locked, to the segment that its topic writes to now.';
+comment on function pgq._ring() is
+'Where on the ring of partitions this session begins to look, at this second.
+Sessions begin at different places, and all move on every second: so they seldom meet, and one
+publisher alone still fills every partition.';
 
 -- ==== sql/log/_lock_partition.sql
 
@@ -2277,6 +3346,7 @@ as $$
 declare
     state pgq._partition_state;
     start_at integer;
+    partition_count integer;
 begin
     if _lock_partition.partition is not null or _lock_partition.key is not null then
         select
@@ -2285,23 +3355,26 @@ begin
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
-            t.segment,
-            t.notify
+            p.segment_until,
+            p.notify
         into state
-        from pgq.topic as t
-        inner join pgq.partition as p
-            on p.topic_id = t.topic_id
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
             and p.partition = coalesce(
                 _lock_partition.partition,
-                (hashtextextended(_lock_partition.key, 0) % t.partitions + t.partitions)
-                % t.partitions
+                (
+                    select
+                        (hashtextextended(_lock_partition.key, 0) % q.partitions + q.partitions)
+                        % q.partitions
+                    from pgq.partition as q
+                    where q.topic = _lock_partition.topic
+                        and q.partition = 0
+                )
             )
-        where t.topic = _lock_partition.topic
-        for no key update of p;
+        for no key update;
     else
-        -- Sessions begin at different partitions, and all move on by one every second: so they
-        -- seldom meet, and one publisher alone still fills every partition.
-        start_at := (pg_backend_pid() + date_part('epoch', now())::bigint) % 1000000;
+        -- Any that is free, beginning where this session begins at this second.
+        start_at := pgq._ring();
 
         select
             p.partition,
@@ -2309,41 +3382,28 @@ begin
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
-            t.segment,
-            t.notify
+            p.segment_until,
+            p.notify
         into state
-        from pgq.topic as t
-        inner join pgq.partition as p
-            on p.topic_id = t.topic_id
-            and p.partition = start_at % t.partitions
-        where t.topic = _lock_partition.topic
-        for no key update of p skip locked;
-
-        if state.partition is null then
-            select
-                p.partition,
-                p.partition_id,
-                p.segment,
-                p.segment_first_offset,
-                p.segment_entered_at,
-                t.segment,
-                t.notify
-            into state
-            from pgq.topic as t
-            inner join pgq.partition as p on p.topic_id = t.topic_id
-            where t.topic = _lock_partition.topic
-            order by (p.partition - start_at % t.partitions + t.partitions) % t.partitions
-            limit 1
-            for no key update of p skip locked;
-        end if;
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
+        order by (start_at - p.ring + 1024) % 1024
+        limit 1
+        for no key update skip locked;
 
         if state.partition is null then
             -- All are held: wait for the one that this session began with.
-            select s.*
-            into state
-            from pgq.topic as t
-            cross join lateral pgq._lock_partition(t.topic, start_at % t.partitions, null) as s
-            where t.topic = _lock_partition.topic;
+            select p.partitions
+            into partition_count
+            from pgq.partition as p
+            where p.topic = _lock_partition.topic
+                and p.partition = 0;
+
+            if partition_count is not null then
+                return pgq._lock_partition(
+                    _lock_partition.topic, start_at % partition_count, null
+                );
+            end if;
         end if;
     end if;
 
@@ -2363,7 +3423,7 @@ begin
         perform pgq._fail_unknown_topic(_lock_partition.topic);
     end if;
 
-    if state.segment <> state.topic_segment then
+    if state.segment_until <= pgq._clock() then
         state := pgq._enter_segment(_lock_partition.topic, state);
     end if;
 
@@ -2392,15 +3452,15 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    target pgq.topic;
+    target record;
     state pgq._partition_state;
     homes integer[];
     fallback integer;
     stamp timestamptz;
     -- What was found of each partition, by its number, and the offset of each message.
-    tip record;
+    newest pgq._newest_message;
     tips bigint[];
-    newest bigint[];
+    last_offsets bigint[];
     ids bigint[];
     segments integer[];
     stamps timestamptz[];
@@ -2409,12 +3469,17 @@ declare
             + cardinality(coalesce(_publish_spread.bodies, '{}'))]
     );
     home integer;
+    leaf integer;
+    notify boolean;
+    locked integer := 0;
     place integer := 0;
 begin
-    select t.*
+    -- The rows are locked below, and looked at again.
+    select p.topic_id, p.partitions
     into target
-    from pgq.topic as t
-    where t.topic = _publish_spread.topic;
+    from pgq.partition as p
+    where p.topic = _publish_spread.topic
+        and p.partition = 0;
 
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(_publish_spread.topic);
@@ -2464,21 +3529,34 @@ begin
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
-            target.segment,
-            target.notify
+            p.segment_until,
+            p.notify
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
+            and p.partitions = target.partitions
         order by p.partition
         for no key update
     loop
-        if state.segment <> state.topic_segment then
-            perform pgq._enter_segment(_publish_spread.topic, state);
+        stamp := pgq._clock();
+        if state.segment_until <= stamp then
+            state := pgq._enter_segment(_publish_spread.topic, state);
         end if;
+
+        -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+        tips[state.partition] := coalesce(newest.log_offset, state.segment_first_offset - 1);
+        ids[state.partition] := state.partition_id;
+        segments[state.partition] := state.segment;
+        stamps[state.partition] := greatest(
+            stamp, newest.published_at, state.segment_entered_at
+        );
+        notify := state.notify;
+        locked := locked + 1;
     end loop;
 
-    if not found then
-        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
+    if locked < (select count(distinct h) from unnest(homes) as h) then
+        -- The topic was dropped, or got more partitions, while this call waited for them.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
@@ -2492,72 +3570,455 @@ begin
         return;
     end if;
 
-    stamp := pgq._clock();
-
-    -- A new statement: its snapshot is younger than the locks, so it sees the newest offsets.
-    for tip in
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            coalesce(m.log_offset, p.segment_first_offset - 1) as log_offset,
-            greatest(stamp, m.published_at, p.segment_entered_at) as published_at
-        from pgq.partition as p
-        left join lateral (
-            select n.log_offset, n.published_at
-            from pgq.message as n
-            where n.segment = p.segment
-                and n.partition_id = p.partition_id
-                and n.log_offset >= p.segment_first_offset
-            order by n.log_offset desc
-            limit 1
-        ) as m on true
-        where p.topic_id = target.topic_id
-            and p.partition = any(homes)
-    loop
-        tips[tip.partition] := tip.log_offset;
-        newest[tip.partition] := tip.log_offset;
-        ids[tip.partition] := tip.partition_id;
-        segments[tip.partition] := tip.segment;
-        stamps[tip.partition] := tip.published_at;
-    end loop;
+    last_offsets := tips;
 
     -- In a loop: it takes less time than a window function, which has to sort the messages.
     foreach home in array homes loop
-        newest[home] := newest[home] + 1;
+        last_offsets[home] := last_offsets[home] + 1;
         place := place + 1;
-        offsets[place] := newest[home];
+        offsets[place] := last_offsets[home];
     end loop;
 
-    insert into pgq.message (
-        partition_id, log_offset, published_at, segment, key, headers, payload, body
-    )
-    select
-        ids[b.home],
-        b.log_offset,
-        stamps[b.home],
-        segments[b.home],
-        b.key,
-        b.header,
-        b.payload,
-        b.body
-    from (
-        select
-            unnest(homes) as home,
-            unnest(offsets) as log_offset,
-            unnest(_publish_spread.keys) as key,
-            unnest(_publish_spread.headers) as header,
-            unnest(_publish_spread.payloads) as payload,
-            unnest(_publish_spread.bodies) as body
-    ) as b;
+    -- Usually there is one segment.
+    for leaf in
+        select distinct g.segment
+        from unnest(segments) as g (segment)
+        where g.segment is not null
+    loop
+        if leaf < 16 then
+            if leaf <= 7 then
+                if leaf <= 3 then
+                    if leaf <= 1 then
+                        if leaf <= 0 then
+                            insert into pgq.message_0 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                0,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 0;
+                        else
+                            insert into pgq.message_1 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                1,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 1;
+                        end if;
+                    else
+                        if leaf <= 2 then
+                            insert into pgq.message_2 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                2,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 2;
+                        else
+                            insert into pgq.message_3 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                3,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 3;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            insert into pgq.message_4 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                4,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 4;
+                        else
+                            insert into pgq.message_5 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                5,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 5;
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            insert into pgq.message_6 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                6,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 6;
+                        else
+                            insert into pgq.message_7 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                7,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 7;
+                        end if;
+                    end if;
+                end if;
+            else
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            insert into pgq.message_8 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                8,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 8;
+                        else
+                            insert into pgq.message_9 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                9,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 9;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            insert into pgq.message_10 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                10,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 10;
+                        else
+                            insert into pgq.message_11 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                11,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 11;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            insert into pgq.message_12 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                12,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 12;
+                        else
+                            insert into pgq.message_13 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                13,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 13;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            insert into pgq.message_14 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                14,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 14;
+                        else
+                            insert into pgq.message_15 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            select
+                                (ids)[b.home],
+                                b.log_offset,
+                                (stamps)[b.home],
+                                15,
+                                b.key,
+                                b.header,
+                                b.payload,
+                                b.body
+                            from (
+                                select
+                                    unnest(homes) as home,
+                                    unnest(offsets) as log_offset,
+                                    unnest(_publish_spread.keys) as key,
+                                    unnest(_publish_spread.headers) as header,
+                                    unnest(_publish_spread.payloads) as payload,
+                                    unnest(_publish_spread.bodies) as body
+                            ) as b
+                            where (segments)[b.home] = 15;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    ($1)[b.home],
+                    b.log_offset,
+                    ($2)[b.home],
+                    %1$s,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        unnest($3) as home,
+                        unnest($4) as log_offset,
+                        unnest($5) as key,
+                        unnest($6) as header,
+                        unnest($7) as payload,
+                        unnest($8) as body
+                ) as b
+                where ($9)[b.home] = %1$s
+            $leaf$, leaf)
+            using ids, stamps, homes, offsets, _publish_spread.keys, _publish_spread.headers, _publish_spread.payloads, _publish_spread.bodies, segments;
+        end if;
+    end loop;
 
     return query
-    select g.partition, tips[g.partition] + 1, newest[g.partition]
+    select g.partition, tips[g.partition] + 1, last_offsets[g.partition]
     from generate_subscripts(tips, 1) as g (partition)
     where tips[g.partition] is not null
     order by g.partition;
 
-    if target.notify then
+    if notify then
         perform pg_notify('pgq_topic', _publish_spread.topic);
     end if;
 end
@@ -2592,8 +4053,8 @@ declare
     size integer;
     state pgq._partition_state;
     published pgq.offset_range;
-    tip_offset bigint;
-    tip_published_at timestamptz;
+    newest pgq._newest_message;
+    stamp timestamptz;
 begin
     size := pgq._check_batch(
         publish_batch.payloads,
@@ -2651,41 +4112,407 @@ begin
     state := pgq._lock_partition(publish_batch.topic, publish_batch.partition, null);
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    select m.log_offset, m.published_at
-    into tip_offset, tip_published_at
-    from pgq.message as m
-    where m.segment = state.segment
-        and m.partition_id = state.partition_id
-        and m.log_offset >= state.segment_first_offset
-    order by m.log_offset desc
-    limit 1;
+    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
 
     published.partition := state.partition;
-    published.first_offset := coalesce(tip_offset + 1, state.segment_first_offset);
+    published.first_offset := coalesce(
+        newest.log_offset + 1, state.segment_first_offset
+    );
     published.last_offset := published.first_offset + size - 1;
-    tip_published_at := greatest(pgq._clock(), tip_published_at, state.segment_entered_at);
+    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     -- Functions in one select list run side by side; those of absent arrays give nulls.
-    insert into pgq.message (
-        partition_id, log_offset, published_at, segment, key, headers, payload, body
-    )
-    select
-        state.partition_id,
-        b.log_offset,
-        tip_published_at,
-        state.segment,
-        b.key,
-        b.header,
-        b.payload,
-        b.body
-    from (
-        select
-            generate_series(published.first_offset, published.last_offset) as log_offset,
-            unnest(publish_batch.keys) as key,
-            unnest(publish_batch.headers) as header,
-            unnest(publish_batch.payloads) as payload,
-            unnest(publish_batch.bodies) as body
-    ) as b;
+    if state.segment < 16 then
+        if state.segment <= 7 then
+            if state.segment <= 3 then
+                if state.segment <= 1 then
+                    if state.segment <= 0 then
+                        insert into pgq.message_0 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            0,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_1 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            1,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if state.segment <= 2 then
+                        insert into pgq.message_2 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            2,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_3 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            3,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if state.segment <= 5 then
+                    if state.segment <= 4 then
+                        insert into pgq.message_4 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            4,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_5 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            5,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if state.segment <= 6 then
+                        insert into pgq.message_6 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            6,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_7 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            7,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        else
+            if state.segment <= 11 then
+                if state.segment <= 9 then
+                    if state.segment <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if state.segment <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if state.segment <= 13 then
+                    if state.segment <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if state.segment <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(published.first_offset, published.last_offset) as log_offset,
+                                unnest(publish_batch.keys) as key,
+                                unnest(publish_batch.headers) as header,
+                                unnest(publish_batch.payloads) as payload,
+                                unnest(publish_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                $1,
+                b.log_offset,
+                $2,
+                %1$s,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series($3, $4) as log_offset,
+                    unnest($5) as key,
+                    unnest($6) as header,
+                    unnest($7) as payload,
+                    unnest($8) as body
+            ) as b
+        $leaf$, state.segment)
+        using state.partition_id, stamp, published.first_offset, published.last_offset, publish_batch.keys, publish_batch.headers, publish_batch.payloads, publish_batch.bodies;
+    end if;
 
     if state.notify then
         perform pg_notify('pgq_topic', publish_batch.topic);
@@ -2723,15 +4550,20 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    home record;
-    tip_offset bigint;
-    tip_published_at timestamptz;
+    home_id bigint;
+    leaf integer;
+    first_offset bigint;
+    entered_at timestamptz;
+    until timestamptz;
+    newest_offset bigint;
+    newest_at timestamptz;
+    notify boolean;
+    moment timestamptz;
+    state pgq._partition_state;
     published pgq.message_position;
 begin
     if (publish.payload is null) = (publish.body is null)
@@ -2742,7 +4574,7 @@ begin
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             select b.partition, b.first_offset
-            into published
+            into published.partition, published.log_offset
             from pgq.publish_batch(
                 publish.topic,
                 case when publish.payload is not null then array[publish.payload] end,
@@ -2756,7 +4588,8 @@ begin
         end if;
     end if;
 
-    -- What _lock_partition does first, here without the call: it takes less time.
+    -- The usual case in one statement; _lock_partition knows the others. The one place where
+    -- another partition than the nearest free one is worth the wait is behind a key.
     if publish.partition is null and publish.key is null then
         select
             p.partition,
@@ -2764,16 +4597,22 @@ begin
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
-            t.segment as topic_segment,
-            t.notify
-        into home
-        from pgq.topic as t
-        inner join pgq.partition as p
-            on p.topic_id = t.topic_id
-            and p.partition
-            = (pg_backend_pid() + date_part('epoch', now())::bigint) % t.partitions
-        where t.topic = publish.topic
-        for no key update of p skip locked;
+            p.segment_until,
+            p.notify
+        into
+            published.partition,
+            home_id,
+            leaf,
+            first_offset,
+            entered_at,
+            until,
+            notify
+        from pgq.partition as p
+        where p.topic = publish.topic
+            and p.ring <= pgq._ring()
+        order by p.ring desc
+        limit 1
+        for no key update skip locked;
     else
         select
             p.partition,
@@ -2781,51 +4620,442 @@ begin
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
-            t.segment as topic_segment,
-            t.notify
-        into home
-        from pgq.topic as t
-        inner join pgq.partition as p
-            on p.topic_id = t.topic_id
+            p.segment_until,
+            p.notify
+        into
+            published.partition,
+            home_id,
+            leaf,
+            first_offset,
+            entered_at,
+            until,
+            notify
+        from pgq.partition as p
+        where p.topic = publish.topic
             and p.partition = coalesce(
                 publish.partition,
-                (hashtextextended(publish.key, 0) % t.partitions + t.partitions) % t.partitions
+                (
+                    select
+                        (hashtextextended(publish.key, 0) % q.partitions + q.partitions)
+                        % q.partitions
+                    from pgq.partition as q
+                    where q.topic = publish.topic
+                        and q.partition = 0
+                )
             )
-        where t.topic = publish.topic
-        for no key update of p;
+        for no key update;
     end if;
 
-    if (home.segment = home.topic_segment) is not true then
-        home := pgq._lock_partition(publish.topic, publish.partition, publish.key);
+    moment := pgq._clock();
+    if (until > moment) is not true then
+        state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
+        published.partition := state.partition;
+        home_id := state.partition_id;
+        leaf := state.segment;
+        first_offset := state.segment_first_offset;
+        entered_at := state.segment_entered_at;
+        notify := state.notify;
     end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    select m.log_offset, m.published_at
-    into tip_offset, tip_published_at
-    from pgq.message as m
-    where m.segment = home.segment
-        and m.partition_id = home.partition_id
-        and m.log_offset >= home.segment_first_offset
-    order by m.log_offset desc
-    limit 1;
+    -- Two plain statements take less time than one that joins.
+    if leaf < 16 then
+        if leaf <= 7 then
+            if leaf <= 3 then
+                if leaf <= 1 then
+                    if leaf <= 0 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_0 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_0 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            0,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_1 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_1 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            1,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                else
+                    if leaf <= 2 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_2 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_2 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            2,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_3 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_3 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            3,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                end if;
+            else
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_4 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_4 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            4,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_5 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_5 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            5,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                else
+                    if leaf <= 6 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_6 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_6 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            6,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_7 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_7 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            7,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                end if;
+            end if;
+        else
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_8 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            8,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_9 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            9,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                else
+                    if leaf <= 10 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_10 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            10,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_11 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            11,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_12 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            12,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_13 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            13,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                else
+                    if leaf <= 14 then
+                        select m.log_offset, m.published_at
+                        from pgq.message_14 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            14,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        select m.log_offset, m.published_at
+                        from pgq.message_15 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= first_offset
+                        order by m.log_offset desc
+                        limit 1
+                        into newest_offset, newest_at;
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            coalesce(newest_offset + 1, first_offset),
+                            greatest(moment, newest_at, entered_at),
+                            15,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select m.log_offset, m.published_at
+            from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset >= $2
+            order by m.log_offset desc
+            limit 1
+        $leaf$, leaf)
+        into newest_offset, newest_at
+        using home_id, first_offset;
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                $1,
+                coalesce($2 + 1, $3),
+                greatest($4, $5, $6),
+                %1$s,
+                $7,
+                $8,
+                $9,
+                $10
+            )
+        $leaf$, leaf)
+        using home_id, newest_offset, first_offset, moment, newest_at, entered_at, publish.key, publish.headers, publish.payload, publish.body;
+    end if;
 
-    insert into pgq.message (
-        partition_id, log_offset, published_at, segment, key, headers, payload, body
-    )
-    values (
-        home.partition_id,
-        coalesce(tip_offset + 1, home.segment_first_offset),
-        greatest(pgq._clock(), tip_published_at, home.segment_entered_at),
-        home.segment,
-        publish.key,
-        publish.headers,
-        publish.payload,
-        publish.body
-    )
-    returning home.partition, log_offset
-    into published;
-
-    if home.notify then
+    published.log_offset := coalesce(newest_offset + 1, first_offset);
+    if notify then
         perform pg_notify('pgq_topic', publish.topic);
     end if;
 
@@ -2858,122 +5088,51 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._group_state;
-    attempts integer := 0;
+    newest pgq._newest_message;
 begin
     loop
-        attempts := attempts + 1;
         if _lock_group.partition is not null then
             select
-                g.group_id,
+                l.group_id,
                 l.partition,
-                p.partition_id,
-                p.segment,
-                p.segment_first_offset,
-                g.out_of_range
+                l.partition_id,
+                null,
+                null,
+                l.out_of_range
             into state
-            from pgq.topic as t
-            inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-            inner join pgq.partition as p on p.topic_id = t.topic_id
-            inner join pgq.group_partition as l
-                on l.group_id = g.group_id
-                and l.partition = p.partition
-            where t.topic = _lock_group.topic
-                and g.consumer_group = _lock_group.consumer_group
-                and p.partition = _lock_group.partition
-            for no key update of l;
-        elsif attempts = 1 then
-            -- Members begin at different partitions, and all move on by one every second: so they
-            -- seldom meet, and mostly one look is enough. Only a partition that has something to
-            -- read is locked. Should another member be faster, its row of the journal has the
-            -- number that the caller is about to use.
-            select
-                g.group_id,
-                p.partition,
-                p.partition_id,
-                p.segment,
-                p.segment_first_offset,
-                g.out_of_range,
-                q.seq,
-                q.next_offset,
-                q.leased_until,
-                q.lease_token,
-                q.lease_last_offset
-            into state
-            from pgq.topic as t
-            inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-            inner join pgq.partition as p on p.topic_id = t.topic_id
-            cross join lateral (
-                select j.*
-                from pgq.group_position as j
-                where j.group_id = g.group_id
-                    and j.partition = p.partition
-                order by j.seq desc
-                limit 1
-            ) as q
-            where t.topic = _lock_group.topic
-                and g.consumer_group = _lock_group.consumer_group
-                and p.partition
-                = (pg_backend_pid() + date_part('epoch', now())::bigint) % t.partitions
-                and (q.leased_until is null or q.leased_until <= pgq._clock());
-
-            continue when state.group_id is null;
-
-            select m.log_offset
-            into state.tip
-            from pgq.message as m
-            where m.segment = state.segment
-                and m.partition_id = state.partition_id
-                and m.log_offset >= state.segment_first_offset
-            order by m.log_offset desc
-            limit 1;
-            state.tip := coalesce(state.tip, state.segment_first_offset - 1);
-
-            continue when state.tip < state.next_offset;
-
-            perform
             from pgq.group_partition as l
-            where l.group_id = state.group_id
-                and l.partition = state.partition
-            for no key update skip locked;
-
-            continue when not found;
-            return state;
+            where l.topic = _lock_group.topic
+                and l.consumer_group = _lock_group.consumer_group
+                and l.partition = _lock_group.partition
+            for no key update;
         else
             -- Of the partitions that have something to read and that no member holds, the one that
             -- was read longest ago.
             select
-                g.group_id,
+                l.group_id,
                 l.partition,
-                p.partition_id,
-                p.segment,
-                p.segment_first_offset,
-                g.out_of_range
+                l.partition_id,
+                null,
+                null,
+                l.out_of_range
             into state
-            from pgq.topic as t
-            inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-            inner join pgq.partition as p on p.topic_id = t.topic_id
-            inner join pgq.group_partition as l
-                on l.group_id = g.group_id
-                and l.partition = p.partition
+            from pgq.group_partition as l
+            inner join pgq.partition as p on p.partition_id = l.partition_id
             cross join lateral (
                 select j.next_offset, j.recorded_at, j.leased_until
                 from pgq.group_position as j
-                where j.group_id = g.group_id
-                    and j.partition = p.partition
+                where j.group_id = l.group_id
+                    and j.partition = l.partition
                 order by j.seq desc
                 limit 1
             ) as q
-            where t.topic = _lock_group.topic
-                and g.consumer_group = _lock_group.consumer_group
+            where l.topic = _lock_group.topic
+                and l.consumer_group = _lock_group.consumer_group
                 and (q.leased_until is null or q.leased_until <= pgq._clock())
                 and (
                     q.next_offset < p.segment_first_offset
-                    or exists (
-                        select from pgq.message as m
-                        where m.segment = p.segment
-                            and m.partition_id = p.partition_id
-                            and m.log_offset >= q.next_offset
-                    )
+                    or (pgq._newest(p.partition_id, p.segment, q.next_offset)).log_offset
+                    is not null
                 )
             order by q.recorded_at
             limit 1
@@ -2989,38 +5148,38 @@ begin
             return null;
         end if;
 
-        -- A new statement: its snapshot is younger than the lock. Should the partition have entered
-        -- another segment since it was read above, the tip is that of the segment before.
+        -- A new statement: its snapshot is younger than the lock.
         select
+            p.segment,
+            p.segment_first_offset,
             j.seq,
             j.next_offset,
             j.leased_until,
             j.lease_token,
-            j.lease_last_offset,
-            coalesce(
-                (
-                    select m.log_offset
-                    from pgq.message as m
-                    where m.segment = state.segment
-                        and m.partition_id = state.partition_id
-                        and m.log_offset >= state.segment_first_offset
-                    order by m.log_offset desc
-                    limit 1
-                ),
-                state.segment_first_offset - 1
-            )
+            j.lease_last_offset
         into
+            state.segment,
+            state.segment_first_offset,
             state.seq,
             state.next_offset,
             state.leased_until,
             state.lease_token,
-            state.lease_last_offset,
-            state.tip
-        from pgq.group_position as j
-        where j.group_id = state.group_id
-            and j.partition = state.partition
-        order by j.seq desc
-        limit 1;
+            state.lease_last_offset
+        from pgq.partition as p
+        cross join lateral (
+            select k.*
+            from pgq.group_position as k
+            where k.group_id = state.group_id
+                and k.partition = state.partition
+            order by k.seq desc
+            limit 1
+        ) as j
+        where p.partition_id = state.partition_id;
+
+        -- Should the partition have entered another segment since, this is the last of the one
+        -- before.
+        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+        state.tip := coalesce(newest.log_offset, state.segment_first_offset - 1);
 
         if not _lock_group.available_only
             or (state.tip >= state.next_offset
@@ -3050,7 +5209,7 @@ create function pgq._append_position(
     leased_until timestamptz,
     lease_token uuid
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 parallel unsafe
@@ -3083,6 +5242,8 @@ begin
         end
     )
     on conflict do nothing;
+
+    return found;
 end
 $$;
 
@@ -3090,9 +5251,34 @@ comment on function pgq._append_position(pgq._group_state, bigint, timestamptz, 
 'Notes a new position or lease of a group in a partition whose row the caller has locked.
 Under REPEATABLE READ another member''s newer row makes it raise 40001.';
 
--- ==== sql/log/_claim.sql
+-- ==== sql/log/_keep_position.sql
 
-create function pgq._claim(
+create function pgq._keep_position(state pgq._group_state)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform pgq._append_position(
+            _keep_position.state,
+            (_keep_position.state).next_offset,
+            (_keep_position.state).leased_until,
+            (_keep_position.state).lease_token
+        );
+    end if;
+end
+$$;
+
+comment on function pgq._keep_position(pgq._group_state) is
+'For a call that changes nothing: above READ COMMITTED it notes the position as it is all the same,
+so that a snapshot that does not show the newest one raises 40001.';
+
+-- ==== sql/log/_claim_any.sql
+
+create function pgq._claim_any(
     topic text,
     consumer_group text,
     max_messages integer,
@@ -3110,12 +5296,10 @@ declare
     claimed pgq._claim_state;
     first_available bigint;
 begin
-    if (_claim.max_messages between 1 and 1000000) is not true then
-        perform pgq._check_count('max_messages', _claim.max_messages, 1, 1000000);
-    end if;
-
     loop
-        state := pgq._lock_group(_claim.topic, _claim.consumer_group, _claim.partition, true);
+        state := pgq._lock_group(
+            _claim_any.topic, _claim_any.consumer_group, _claim_any.partition, true
+        );
         if state.group_id is null then
             return null;
         end if;
@@ -3128,7 +5312,11 @@ begin
             if state.next_offset < first_available then
                 if state.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        _claim.topic, state.partition, state.next_offset, first_available, state.tip
+                        _claim_any.topic,
+                        state.partition,
+                        state.next_offset,
+                        first_available,
+                        state.tip
                     );
                 end if;
                 claimed.first_offset := first_available;
@@ -3143,44 +5331,881 @@ begin
 
         claimed.partition := state.partition;
         claimed.partition_id := state.partition_id;
-        claimed.last_offset := least(state.tip, claimed.first_offset + _claim.max_messages - 1);
-        if _claim.lease is not null then
+        claimed.last_offset := least(
+            state.tip, claimed.first_offset + _claim_any.max_messages - 1
+        );
+        if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
+            state.lease_last_offset := claimed.last_offset;
         end if;
 
-        -- Where another member was faster its row has this number: look again. Under REPEATABLE
-        -- READ the conflict raises 40001.
-        insert into pgq.group_position (
-            group_id,
-            partition,
-            seq,
-            first_offset,
-            next_offset,
-            recorded_at,
-            leased_until,
-            lease_token,
-            lease_last_offset
-        )
-        values (
-            state.group_id,
-            state.partition,
-            state.seq + 1,
-            claimed.first_offset,
+        if pgq._append_position(
+            state,
             case
-                when _claim.lease is null then claimed.last_offset + 1
+                when _claim_any.lease is null then claimed.last_offset + 1
                 else claimed.first_offset
             end,
-            pgq._clock(),
-            pgq._clock() + _claim.lease,
-            claimed.lease_token,
-            case when _claim.lease is not null then claimed.last_offset end
-        )
-        on conflict do nothing;
-
-        if found then
+            pgq._clock() + _claim_any.lease,
+            claimed.lease_token
+        ) then
             return claimed;
         end if;
     end loop;
+end
+$$;
+
+comment on function pgq._claim_any(text, text, integer, integer, interval) is
+'What _claim does when it has to look further: at other partitions, at older segments, or at the
+partition that was named.';
+
+-- ==== sql/log/_claim.sql
+
+create function pgq._claim(
+    topic text,
+    consumer_group text,
+    max_messages integer,
+    partition integer,
+    lease interval
+)
+returns pgq._claim_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    group_id bigint;
+    number integer;
+    home_id bigint;
+    leaf integer;
+    segment_first_offset bigint;
+    seq bigint;
+    next_offset bigint;
+    leased_until timestamptz;
+    taken_to bigint;
+    token uuid;
+    moment timestamptz;
+    claimed pgq._claim_state;
+begin
+    if (_claim.max_messages between 1 and 1000000) is not true then
+        perform pgq._check_count('max_messages', _claim.max_messages, 1, 1000000);
+    end if;
+
+    -- The usual case: where this member looks first, the next messages stand in the segment that is
+    -- written to now. _claim_any knows the others.
+    select
+        l.group_id,
+        l.partition,
+        l.partition_id,
+        p.segment,
+        p.segment_first_offset,
+        q.seq,
+        q.next_offset,
+        q.leased_until
+    into
+        group_id,
+        number,
+        home_id,
+        leaf,
+        segment_first_offset,
+        seq,
+        next_offset,
+        leased_until
+    from (
+        select g.group_id, g.partition, g.partition_id
+        from pgq.group_partition as g
+        where g.topic = _claim.topic
+            and g.consumer_group = _claim.consumer_group
+            and g.ring <= pgq._ring()
+            and _claim.partition is null
+        order by g.ring desc
+        limit 1
+    ) as l
+    inner join pgq.partition as p on p.partition_id = l.partition_id
+    cross join lateral (
+        select j.seq, j.next_offset, j.leased_until
+        from pgq.group_position as j
+        where j.group_id = l.group_id
+            and j.partition = l.partition
+        order by j.seq desc
+        limit 1
+    ) as q;
+
+    moment := pgq._clock();
+    if next_offset >= segment_first_offset and (leased_until > moment) is not true then
+        if _claim.lease is not null then
+            token := gen_random_uuid();
+        end if;
+
+        -- Only a partition that has something to read is locked. Where another member was faster,
+        -- its row of the journal has this number, or the journal was trimmed above it.
+        if leaf < 16 then
+            if leaf <= 7 then
+                if leaf <= 3 then
+                    if leaf <= 1 then
+                        if leaf <= 0 then
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_0 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        else
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_1 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        end if;
+                    else
+                        if leaf <= 2 then
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_2 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        else
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_3 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_4 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        else
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_5 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_6 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        else
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_7 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        end if;
+                    end if;
+                end if;
+            else
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_8 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        else
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_9 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_10 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        else
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_11 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_12 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        else
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_13 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_14 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        else
+                            insert into pgq.group_position (
+                                group_id,
+                                partition,
+                                seq,
+                                first_offset,
+                                next_offset,
+                                recorded_at,
+                                leased_until,
+                                lease_token,
+                                lease_last_offset
+                            )
+                            select
+                                group_id,
+                                number,
+                                seq + 1,
+                                next_offset,
+                                case when token is null then t.taken_to + 1 else next_offset end,
+                                moment,
+                                moment + _claim.lease,
+                                token,
+                                case when token is not null then t.taken_to end
+                            from (
+                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                                from pgq.message_15 as m
+                                where m.partition_id = home_id
+                                    and m.log_offset >= next_offset
+                                order by m.log_offset desc
+                                limit 1
+                            ) as t
+                            cross join lateral (
+                                select 1
+                                from pgq.group_partition as l
+                                where l.group_id = group_id
+                                    and l.partition = number
+                                    and l.trimmed_seq <= seq
+                                    and t.taken_to is not null
+                                for no key update skip locked
+                            ) as l
+                            on conflict do nothing
+                            returning coalesce(lease_last_offset, next_offset - 1)
+                            into taken_to;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.group_position (
+                    group_id,
+                    partition,
+                    seq,
+                    first_offset,
+                    next_offset,
+                    recorded_at,
+                    leased_until,
+                    lease_token,
+                    lease_last_offset
+                )
+                select
+                    $1,
+                    $2,
+                    $3 + 1,
+                    $4,
+                    case when $5 is null then t.taken_to + 1 else $4 end,
+                    $6,
+                    $6 + $7,
+                    $5,
+                    case when $5 is not null then t.taken_to end
+                from (
+                    select least(m.log_offset, $4 + $8 - 1) as taken_to
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $9
+                        and m.log_offset >= $4
+                    order by m.log_offset desc
+                    limit 1
+                ) as t
+                cross join lateral (
+                    select 1
+                    from pgq.group_partition as l
+                    where l.group_id = $1
+                        and l.partition = $2
+                        and l.trimmed_seq <= $3
+                        and t.taken_to is not null
+                    for no key update skip locked
+                ) as l
+                on conflict do nothing
+                returning coalesce(lease_last_offset, next_offset - 1)
+            $leaf$, leaf)
+            into taken_to
+            using group_id, number, seq, next_offset, token, moment, _claim.lease, _claim.max_messages, home_id;
+        end if;
+
+        if taken_to is not null then
+            claimed.partition := number;
+            claimed.partition_id := home_id;
+            claimed.first_offset := next_offset;
+            claimed.last_offset := taken_to;
+            claimed.segment := leaf;
+            claimed.lease_token := token;
+            return claimed;
+        end if;
+    end if;
+
+    return pgq._claim_any(
+        _claim.topic,
+        _claim.consumer_group,
+        _claim.max_messages,
+        _claim.partition,
+        _claim.lease
+    );
 end
 $$;
 
@@ -3271,9 +6296,8 @@ begin
 
     select p.*
     into place
-    from pgq.topic as t
-    inner join pgq.partition as p on p.topic_id = t.topic_id
-    where t.topic = fetch_range.topic
+    from pgq.partition as p
+    where p.topic = fetch_range.topic
         and p.partition = fetch_range.partition;
 
     if place.partition_id is null then
@@ -3289,15 +6313,277 @@ begin
     end if;
 
     if fetch_range.first_offset >= place.segment_first_offset then
-        return query
-        select m.*
-        from pgq._messages(
-            place.segment,
-            place.partition_id,
-            fetch_range.partition,
-            fetch_range.first_offset,
-            fetch_range.last_offset
-        ) as m;
+        if place.segment < 16 then
+            if place.segment <= 7 then
+                if place.segment <= 3 then
+                    if place.segment <= 1 then
+                        if place.segment <= 0 then
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_0 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_1 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if place.segment <= 2 then
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_2 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_3 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                else
+                    if place.segment <= 5 then
+                        if place.segment <= 4 then
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_4 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_5 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if place.segment <= 6 then
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_6 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_7 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                end if;
+            else
+                if place.segment <= 11 then
+                    if place.segment <= 9 then
+                        if place.segment <= 8 then
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if place.segment <= 10 then
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                else
+                    if place.segment <= 13 then
+                        if place.segment <= 12 then
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if place.segment <= 14 then
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                fetch_range.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = place.partition_id
+                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            return query execute format($leaf$
+                select
+                    $1,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_%1$s as m
+                where m.partition_id = $2
+                    and m.log_offset between $3 and $4
+                order by m.log_offset
+            $leaf$, place.segment)
+            using fetch_range.partition, place.partition_id, fetch_range.first_offset, fetch_range.last_offset;
+        end if;
     else
         return query
         select m.*
@@ -3372,15 +6658,277 @@ begin
     end if;
 
     if claimed.segment is not null then
-        return query
-        select m.*
-        from pgq._messages(
-            claimed.segment,
-            claimed.partition_id,
-            claimed.partition,
-            claimed.first_offset,
-            claimed.last_offset
-        ) as m;
+        if claimed.segment < 16 then
+            if claimed.segment <= 7 then
+                if claimed.segment <= 3 then
+                    if claimed.segment <= 1 then
+                        if claimed.segment <= 0 then
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_0 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_1 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if claimed.segment <= 2 then
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_2 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_3 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                else
+                    if claimed.segment <= 5 then
+                        if claimed.segment <= 4 then
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_4 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_5 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if claimed.segment <= 6 then
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_6 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_7 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                end if;
+            else
+                if claimed.segment <= 11 then
+                    if claimed.segment <= 9 then
+                        if claimed.segment <= 8 then
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if claimed.segment <= 10 then
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                else
+                    if claimed.segment <= 13 then
+                        if claimed.segment <= 12 then
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if claimed.segment <= 14 then
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            return query execute format($leaf$
+                select
+                    $1,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_%1$s as m
+                where m.partition_id = $2
+                    and m.log_offset between $3 and $4
+                order by m.log_offset
+            $leaf$, claimed.segment)
+            using claimed.partition, claimed.partition_id, claimed.first_offset, claimed.last_offset;
+        end if;
     else
         return query
         select m.*
@@ -3430,6 +6978,7 @@ declare
     room bigint;
     last_offset bigint;
     first_available bigint;
+    read_rows bigint;
 begin
     perform pgq._check_count('max_messages', "fetch".max_messages, 1, 1000000);
     perform pgq._check_group("fetch".topic, "fetch".consumer_group, "fetch".partition);
@@ -3437,25 +6986,26 @@ begin
 
     for place in
         select
-            p.*,
-            g.out_of_range,
+            p.partition,
+            p.partition_id,
+            p.segment_first_offset,
+            l.out_of_range,
             q.next_offset,
             pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as tip
-        from pgq.topic as t
-        inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-        inner join pgq.partition as p on p.topic_id = t.topic_id
+        from pgq.group_partition as l
+        inner join pgq.partition as p on p.partition_id = l.partition_id
         cross join lateral (
             select j.next_offset
             from pgq.group_position as j
-            where j.group_id = g.group_id
-                and j.partition = p.partition
+            where j.group_id = l.group_id
+                and j.partition = l.partition
             order by j.seq desc
             limit 1
         ) as q
-        where t.topic = "fetch".topic
-            and g.consumer_group = "fetch".consumer_group
-            and p.partition = coalesce("fetch".partition, p.partition)
-        order by p.partition
+        where l.topic = "fetch".topic
+            and l.consumer_group = "fetch".consumer_group
+            and l.partition = coalesce("fetch".partition, l.partition)
+        order by l.partition
     loop
         if place.next_offset < place.segment_first_offset then
             first_available := pgq._first_available(place.partition_id);
@@ -3481,6 +7031,22 @@ begin
         from pgq._messages_across(
             place.partition_id, place.partition, place.next_offset, last_offset
         ) as m;
+        get diagnostics read_rows = row_count;
+
+        -- This call's snapshot is older than a truncation: it still shows the bounds, but not what
+        -- stood between them.
+        if read_rows <> last_offset - place.next_offset + 1 then
+            if place.out_of_range = 'skip' then
+                perform pgq._fail_truncated("fetch".topic);
+            end if;
+            perform pgq._fail_out_of_range(
+                "fetch".topic,
+                place.partition,
+                place.next_offset,
+                place.next_offset + 1,
+                place.tip
+            );
+        end if;
 
         room := room - (last_offset - place.next_offset + 1);
         exit when room = 0;
@@ -3522,9 +7088,7 @@ declare
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    if (poll.lease > interval '0' and poll.lease <= interval '36500 days') is not true then
-        perform pgq._check_interval('lease', poll.lease, false);
-    end if;
+    perform pgq._check_interval('lease', poll.lease, false);
 
     claimed := pgq._claim(
         poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
@@ -3534,15 +7098,277 @@ begin
     end if;
 
     if claimed.segment is not null then
-        return query
-        select claimed.lease_token, m.*
-        from pgq._messages(
-            claimed.segment,
-            claimed.partition_id,
-            claimed.partition,
-            claimed.first_offset,
-            claimed.last_offset
-        ) as m;
+        if claimed.segment < 16 then
+            if claimed.segment <= 7 then
+                if claimed.segment <= 3 then
+                    if claimed.segment <= 1 then
+                        if claimed.segment <= 0 then
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_0 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_1 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if claimed.segment <= 2 then
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_2 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_3 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                else
+                    if claimed.segment <= 5 then
+                        if claimed.segment <= 4 then
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_4 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_5 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if claimed.segment <= 6 then
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_6 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_7 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                end if;
+            else
+                if claimed.segment <= 11 then
+                    if claimed.segment <= 9 then
+                        if claimed.segment <= 8 then
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if claimed.segment <= 10 then
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                else
+                    if claimed.segment <= 13 then
+                        if claimed.segment <= 12 then
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    else
+                        if claimed.segment <= 14 then
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        else
+                            return query
+                            select
+                                claimed.lease_token, claimed.partition,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = claimed.partition_id
+                                and m.log_offset between claimed.first_offset and claimed.last_offset
+                            order by m.log_offset;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            return query execute format($leaf$
+                select
+                    $1, $2,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_%1$s as m
+                where m.partition_id = $3
+                    and m.log_offset between $4 and $5
+                order by m.log_offset
+            $leaf$, claimed.segment)
+            using claimed.lease_token, claimed.partition, claimed.partition_id, claimed.first_offset, claimed.last_offset;
+        end if;
     else
         return query
         select claimed.lease_token, m.*
@@ -3608,6 +7434,7 @@ begin
     if extend_poll.lease_token is distinct from state.lease_token
         or state.leased_until <= pgq._clock()
     then
+        perform pgq._keep_position(state);
         return false;
     end if;
 
@@ -3654,6 +7481,7 @@ begin
 
     state := pgq._lock_group(release.topic, release.consumer_group, release.partition, false);
     if release.lease_token is distinct from state.lease_token then
+        perform pgq._keep_position(state);
         return false;
     end if;
 
@@ -3713,6 +7541,7 @@ begin
     end if;
 
     if commit_offset.last_offset < state.next_offset then
+        perform pgq._keep_position(state);
         return state.next_offset - 1;
     end if;
 
@@ -3855,6 +7684,47 @@ $$;
 
 comment on function pgq._fail_unknown_queue(text) is
 'Raises MQ002, or 22004 when no name was given.';
+
+-- ==== sql/queue/_fail_queue_exists.sql
+
+create function pgq._fail_queue_exists(queue text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'queue "%" already exists', _fail_queue_exists.queue
+        using errcode = 'MQ005',
+            hint = 'Change its settings with pgq.alter_queue.';
+end
+$$;
+
+comment on function pgq._fail_queue_exists(text) is
+'Raises MQ005.';
+
+-- ==== sql/queue/_fail_job_lost.sql
+
+create function pgq._fail_job_lost(job_ids bigint[])
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'jobs are not leased to this worker any more'
+        using errcode = 'MQ006',
+            detail = format(
+                'Lost: %s.', array_to_string(_fail_job_lost.job_ids, ', ')
+            ),
+            hint = 'Nothing was finished or claimed. Finish the others with pgq.ack_batch.';
+end
+$$;
+
+comment on function pgq._fail_job_lost(bigint[]) is
+'Raises MQ006.';
 
 -- ==== sql/queue/_check_lease.sql
 
@@ -4021,6 +7891,45 @@ $$;
 comment on function pgq._queue_info(text) is
 'A queue and its settings; null when there is none of that name.';
 
+-- ==== sql/queue/_note_leftover_jobs.sql
+
+create function pgq._note_leftover_jobs(queue_id bigint, partition_id bigint, retention interval)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if _note_leftover_jobs.retention is null then
+        -- Kept for ever again.
+        delete from pgq.leftover as o
+        where o.queue_id = _note_leftover_jobs.queue_id;
+        return;
+    end if;
+
+    insert into pgq.leftover (
+        partition_id, segment, first_offset, last_offset, queue_id, remove_at
+    )
+    select
+        _note_leftover_jobs.partition_id,
+        g.segment,
+        0,
+        9223372036854775807,
+        _note_leftover_jobs.queue_id,
+        pgq._clock() + _note_leftover_jobs.retention
+    from pgq.segment as g
+    inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+    where c.retention is null
+    on conflict (partition_id, segment, first_offset) do update
+    set remove_at = least(leftover.remove_at, excluded.remove_at);
+end
+$$;
+
+comment on function pgq._note_leftover_jobs(bigint, bigint, interval) is
+'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to be
+removed after that time; or, without a retention, takes such notes back.';
+
 -- ==== sql/queue/create_queue.sql
 
 create function pgq.create_queue(
@@ -4046,7 +7955,7 @@ as $$
 declare
     settings pgq.queue_info;
     new_id bigint;
-    class_id bigint;
+    class pgq.storage_class;
 begin
     perform pgq._check_name('queue', create_queue.queue);
 
@@ -4062,7 +7971,12 @@ begin
     settings.notify := create_queue.notify;
     perform pgq._check_queue_settings(settings);
 
-    class_id := pgq._storage_class(settings.retention, null, null);
+    -- One that is there is found without a lock.
+    if exists (select from pgq.queue as q where q.queue = create_queue.queue) then
+        perform pgq._fail_queue_exists(create_queue.queue);
+    end if;
+
+    class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
         partition_id,
@@ -4083,8 +7997,8 @@ begin
     values (
         settings.queue,
         nextval('pgq.partition_id'),
-        class_id,
-        pgq._open_segment_of(class_id),
+        class.storage_class_id,
+        class.segment,
         settings.lease,
         settings.max_attempts,
         settings.delay,
@@ -4101,9 +8015,7 @@ begin
     returning queue_id into new_id;
 
     if new_id is null then
-        raise exception 'queue "%" already exists', create_queue.queue
-            using errcode = 'MQ005',
-                hint = 'Change its settings with pgq.alter_queue.';
+        perform pgq._fail_queue_exists(create_queue.queue);
     end if;
 
     insert into pgq.queue_floor_lock (queue_id)
@@ -4146,7 +8058,8 @@ until an unfinished job expires, and how long finished and dead ones are kept; n
 backoff: the delay before the first retry; each further one doubles it up to backoff_max, and up
 to the share backoff_jitter (0 to 1) is added at random. archive: ack notes the job among the
 archived ones. notify: an enqueue notifies the channel pgq_queue with the queue''s name.
-Errors: MQ005 the queue exists already, 22023 bad name or setting, 22004 null.';
+Errors: MQ005 the queue exists already, 22023 bad name or setting, 22004 null, 40001 under
+REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/queue/alter_queue.sql
 
@@ -4173,7 +8086,9 @@ as $$
 #variable_conflict use_column
 declare
     settings pgq.queue_info;
-    class_id bigint;
+    class pgq.storage_class;
+    target_id bigint;
+    store_id bigint;
 begin
     perform
     from pgq.queue as q
@@ -4203,11 +8118,11 @@ begin
     end if;
     perform pgq._check_queue_settings(settings);
 
-    class_id := pgq._storage_class(settings.retention, null, null);
+    class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
     set
-        storage_class_id = class_id,
-        segment = pgq._open_segment_of(class_id),
+        storage_class_id = class.storage_class_id,
+        segment = class.segment,
         lease = settings.lease,
         max_attempts = settings.max_attempts,
         delay = settings.delay,
@@ -4218,7 +8133,11 @@ begin
         archive = settings.archive,
         notify = settings.notify,
         updated_at = pgq._clock()
-    where q.queue = alter_queue.queue;
+    where q.queue = alter_queue.queue
+    returning q.queue_id, q.partition_id
+    into target_id, store_id;
+
+    perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
 
     return pgq._queue_info(alter_queue.queue);
 end
@@ -4239,8 +8158,10 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, retention. Jobs that are
-stored keep their times; a new lease counts from the next delivery.
-Errors: MQ002 unknown queue, 22004 and 22023 bad settings.';
+stored keep their times; a new lease counts from the next delivery. Where there was no retention
+before, what is finished is kept for the new one from now on.
+Errors: MQ002 unknown queue, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/queue/drop_queue.sql
 
@@ -4276,12 +8197,7 @@ begin
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
-    -- As for the messages: where there is no retention, nothing else would remove them.
-    if target.retention is null then
-        delete from pgq.job_archive as a
-        where a.queue_id = target.queue_id;
-    end if;
-    perform pgq._forget_messages(array[target.partition_id], target.storage_class_id);
+    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, '0');
 end
 $$;
 
@@ -4380,6 +8296,7 @@ as $$
 declare
     target_id bigint;
     dead bigint;
+    removed bigint;
     alive bigint := 0;
 begin
     select q.queue_id
@@ -4395,11 +8312,28 @@ begin
             using errcode = '22004';
     end if;
 
-    -- Dead letters come last: a job that dies while this waits for its row is then among them.
+    -- Dead letters come last: a job that dies while this waits for its row is then among them. In
+    -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
+    -- while this waits for it is found by the next turn.
     if not purge_queue.dead_only then
-        delete from pgq.job as j
-        where j.queue_id = target_id;
-        get diagnostics alive = row_count;
+        loop
+            with doomed as materialized (
+                select j.job_id
+                from pgq.job as j
+                where j.queue_id = target_id
+                order by j.job_id
+                for update
+            )
+
+            delete from pgq.job as j
+            using doomed as d
+            where j.job_id = d.job_id;
+            get diagnostics removed = row_count;
+
+            alive := alive + removed;
+            exit when removed = 0
+                or not exists (select from pgq.job as j where j.queue_id = target_id);
+        end loop;
     end if;
 
     delete from pgq.dead_job as d
@@ -4462,6 +8396,25 @@ comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interv
 'When a job with a delay or a time of its own may be claimed first; refuses what makes no sense
 (22023).';
 
+-- ==== sql/queue/_notify_queue.sql
+
+create function pgq._notify_queue(queue text)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pg_notify('pgq_queue', _notify_queue.queue);
+    return 0;
+end
+$$;
+
+comment on function pgq._notify_queue(text) is
+'Notifies the channel pgq_queue, and returns 0, the attempt of a new job: so enqueue can read the
+queue and add the job in one statement.';
+
 -- ==== sql/queue/enqueue.sql
 
 create function pgq.enqueue(
@@ -4482,21 +8435,15 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    target_id bigint;
     store_id bigint;
     leaf integer;
-    queue_delay interval;
-    retention interval;
-    notify boolean;
     moment timestamptz;
-    visible_at timestamptz;
-    job_id bigint;
+    due_at timestamptz;
+    number bigint;
 begin
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
@@ -4515,71 +8462,331 @@ begin
         return null;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
-    into target_id, store_id, leaf, queue_delay, retention, notify
-    from pgq.queue as q
-    where q.queue = enqueue.queue;
+    -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform
+        from pgq.queue as q
+        where q.queue = enqueue.queue
+        for share;
+    end if;
 
     moment := pgq._clock();
-    if target_id is null
-        or enqueue.delay is not null
-        or enqueue.run_at is not null
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
-        if target_id is null then
-            perform pgq._fail_unknown_queue(enqueue.queue);
-        end if;
-
-        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            perform
+    if enqueue.delay is not null or enqueue.run_at is not null then
+        due_at := (
+            select pgq._due_at(q.queue, moment, enqueue.delay, enqueue.run_at, q.retention)
             from pgq.queue as q
             where q.queue = enqueue.queue
-            for share;
-        end if;
-
-        if enqueue.delay is not null or enqueue.run_at is not null then
-            visible_at := pgq._due_at(
-                enqueue.queue, moment, enqueue.delay, enqueue.run_at, retention
-            );
-        end if;
+        );
     end if;
 
-    job_id := nextval('pgq.job_id');
-
-    insert into pgq.message (
-        partition_id, log_offset, published_at, segment, key, headers, payload, body
-    )
-    values (
-        store_id,
-        job_id,
-        moment,
-        leaf,
-        enqueue.key,
-        enqueue.headers,
-        enqueue.payload,
-        enqueue.body
-    );
+    number := nextval('pgq.job_id');
 
     insert into pgq.job (
-        job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label
-    )
-    values (
         job_id,
-        target_id,
-        moment + retention,
-        leaf,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label
+    )
+    select
+        number,
+        q.queue_id,
+        q.partition_id,
+        number,
+        moment + q.retention,
+        coalesce(due_at, moment + q.delay),
+        q.segment,
+        case when q.notify then pgq._notify_queue(q.queue) else 0 end,
         enqueue.priority,
-        0,
-        coalesce(visible_at, moment + queue_delay),
         enqueue.label
-    );
+    from pgq.queue as q
+    where q.queue = enqueue.queue
+    returning partition_id, segment
+    into store_id, leaf;
 
-    if notify then
-        perform pg_notify('pgq_queue', enqueue.queue);
+    if store_id is null then
+        perform pgq._fail_unknown_queue(enqueue.queue);
     end if;
 
-    return job_id;
+    if leaf < 16 then
+        if leaf <= 7 then
+            if leaf <= 3 then
+                if leaf <= 1 then
+                    if leaf <= 0 then
+                        insert into pgq.message_0 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            0,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    else
+                        insert into pgq.message_1 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            1,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    end if;
+                else
+                    if leaf <= 2 then
+                        insert into pgq.message_2 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            2,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    else
+                        insert into pgq.message_3 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            3,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    end if;
+                end if;
+            else
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        insert into pgq.message_4 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            4,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    else
+                        insert into pgq.message_5 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            5,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    end if;
+                else
+                    if leaf <= 6 then
+                        insert into pgq.message_6 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            6,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    else
+                        insert into pgq.message_7 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            7,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    end if;
+                end if;
+            end if;
+        else
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            8,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            9,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            10,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            11,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            12,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            13,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            14,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            store_id,
+                            number,
+                            moment,
+                            15,
+                            enqueue.key,
+                            enqueue.headers,
+                            enqueue.payload,
+                            enqueue.body
+                        );
+                    end if;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                $1,
+                $2,
+                $3,
+                %1$s,
+                $4,
+                $5,
+                $6,
+                $7
+            )
+        $leaf$, leaf)
+        using store_id, number, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
+    end if;
+
+    return number;
 end
 $$;
 
@@ -4592,7 +8799,8 @@ has committed and its time has come: after delay, at run_at, or after the delay 
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
 for by claims; headers (a JSON object) and key travel with the job.
 Errors: MQ002 unknown queue, 22004 no content, 22023 bad argument, or the job would expire before
-it is due.';
+it is due, 40001 under REPEATABLE READ or SERIALIZABLE when the queue was changed since the
+transaction began (try again).';
 
 -- ==== sql/queue/enqueue_batch.sql
 
@@ -4629,6 +8837,7 @@ declare
     moment timestamptz;
     visible_at timestamptz;
     size integer;
+    ids bigint[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -4682,49 +8891,298 @@ begin
         return;
     end if;
 
-    return query
-    with arrival as materialized (
-        select
-            nextval('pgq.job_id') as job_id,
-            b.*
-        from (
-            select
-                generate_series(1, size) as place,
-                unnest(enqueue_batch.keys) as key,
-                unnest(enqueue_batch.labels) as label,
-                unnest(enqueue_batch.headers) as header,
-                unnest(enqueue_batch.payloads) as payload,
-                unnest(enqueue_batch.bodies) as body
-        ) as b
-    ),
+    ids := array(
+        select nextval('pgq.job_id')
+        from generate_series(1, size)
+    );
 
-    stored as (
-        insert into pgq.message (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select store_id, a.job_id, moment, leaf, a.key, a.header, a.payload, a.body
-        from arrival as a
-    ),
+    if leaf < 16 then
+        if leaf <= 7 then
+            if leaf <= 3 then
+                if leaf <= 1 then
+                    if leaf <= 0 then
+                        insert into pgq.message_0 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 0, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_1 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 1, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if leaf <= 2 then
+                        insert into pgq.message_2 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 2, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_3 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 3, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        insert into pgq.message_4 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 4, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_5 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 5, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        insert into pgq.message_6 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 6, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_7 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 7, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        else
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 8, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 9, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 10, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 11, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 12, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 13, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 14, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select store_id, b.job_id, moment, 15, b.key, b.header, b.payload, b.body
+                        from (
+                            select
+                                unnest(ids) as job_id,
+                                unnest(enqueue_batch.keys) as key,
+                                unnest(enqueue_batch.headers) as header,
+                                unnest(enqueue_batch.payloads) as payload,
+                                unnest(enqueue_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select $1, b.job_id, $2, %1$s, b.key, b.header, b.payload, b.body
+            from (
+                select
+                    unnest($3) as job_id,
+                    unnest($4) as key,
+                    unnest($5) as header,
+                    unnest($6) as payload,
+                    unnest($7) as body
+            ) as b
+        $leaf$, leaf)
+        using store_id, moment, ids, enqueue_batch.keys, enqueue_batch.headers, enqueue_batch.payloads, enqueue_batch.bodies;
+    end if;
 
-    added as (
-        insert into pgq.job (
-            job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label
-        )
-        select
-            a.job_id,
-            target_id,
-            moment + retention,
-            leaf,
-            enqueue_batch.priority,
-            0,
-            visible_at,
-            a.label
-        from arrival as a
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label
     )
+    select
+        b.job_id,
+        target_id,
+        store_id,
+        b.job_id,
+        moment + retention,
+        visible_at,
+        leaf,
+        0,
+        enqueue_batch.priority,
+        b.label
+    from (
+        select
+            unnest(ids) as job_id,
+            unnest(enqueue_batch.labels) as label
+    ) as b;
 
-    select a.job_id
-    from arrival as a
-    order by a.place;
+    return query
+    select unnest(ids);
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);
@@ -4758,27 +9216,114 @@ begin
     )
 
     insert into pgq.dead_job (
-        job_id, queue_id, segment, priority, attempt, died_at, label, last_error
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        segment,
+        priority,
+        attempt,
+        died_at,
+        label,
+        last_error
     )
     select
         g.job_id,
         g.queue_id,
+        g.partition_id,
+        g.log_offset,
         g.segment,
         g.priority,
         least(g.attempt, _bury.attempts),
         pgq._clock(),
         g.label,
-        coalesce(_bury.error, g.last_error)
+        nullif(concat_ws(E'\n', g.last_error, _bury.error), '')
     from gone as g;
 end
 $$;
 
 comment on function pgq._bury(bigint[], integer, text) is
-'Moves jobs, whose rows the caller has locked, to the dead ones.';
+'Moves jobs, whose rows the caller has locked, to the dead ones; what happened last is added to the
+error of the last nack.';
+
+-- ==== sql/queue/_bury_exhausted.sql
+
+create function pgq._bury_exhausted(job_ids bigint[], max_attempts integer, moment timestamptz)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    exhausted bigint[];
+begin
+    exhausted := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(_bury_exhausted.job_ids)
+            and j.attempt >= _bury_exhausted.max_attempts
+            and j.visible_at <= _bury_exhausted.moment
+        for update skip locked
+    );
+
+    if cardinality(exhausted) > 0 then
+        perform pgq._bury(
+            exhausted, _bury_exhausted.max_attempts, 'the lease of the last attempt ran out'
+        );
+    end if;
+    return cardinality(exhausted);
+end
+$$;
+
+comment on function pgq._bury_exhausted(bigint[], integer, timestamptz) is
+'Of these jobs, moves those that lost their worker on their last attempt to the dead ones, and
+returns how many.';
+
+-- ==== sql/queue/_bury_front.sql
+
+create function pgq._bury_front(
+    queue_id bigint,
+    max_attempts integer,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    moment timestamptz
+)
+returns bigint
+language sql
+volatile
+parallel unsafe
+as $$
+select pgq._bury_exhausted(
+    array(
+        select k.job_id
+        from unnest(_bury_front.floor_times, _bury_front.floor_ids) with ordinality
+            as f (floor_time, floor_id, place)
+        cross join lateral (
+            select j.job_id, j.attempt
+            from pgq.job as j
+            where j.queue_id = _bury_front.queue_id
+                and j.priority = f.place - 1
+                and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
+                and j.visible_at <= _bury_front.moment
+            order by j.visible_at, j.job_id
+            limit 1000
+        ) as k
+        where k.attempt >= _bury_front.max_attempts
+        limit 1000
+    ),
+    _bury_front.max_attempts,
+    _bury_front.moment
+)
+$$;
+
+comment on function pgq._bury_front(bigint, integer, timestamptz[], bigint[], timestamptz) is
+'Moves up to 1000 jobs that had all their attempts out of the way of a claim: of each priority, those
+among the 1000 that come first.';
 
 -- ==== sql/queue/_raise_floor.sql
 
-create function pgq._raise_floor(queue_id bigint, moment timestamptz)
+create function pgq._raise_floor(queue_id bigint, label text, moment timestamptz)
 returns void
 language plpgsql
 volatile
@@ -4788,19 +9333,26 @@ as $$
 declare
     state pgq.queue_floor;
     snapshot pg_snapshot;
+    place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
-    -- than the latest that has ended.
-    begun_at timestamptz := _raise_floor.moment - (clock_timestamp() - now());
+    -- than the latest that has ended. Never later than this moment, should the clock have been set
+    -- back since.
+    begun_at timestamptz := least(
+        _raise_floor.moment, _raise_floor.moment - (clock_timestamp() - now())
+    );
 begin
-    -- Another claim is at it, or this session's snapshot is older than the newest row: leave it be.
-    perform 1
+    -- This session's snapshot may be older than the newest row.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return;
+    end if;
+
+    -- Where another claim is raising it just now, let it.
+    perform
     from pgq.queue_floor_lock as l
     where l.queue_id = _raise_floor.queue_id
     for no key update skip locked;
-    if not found
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
+    if not found then
         return;
     end if;
 
@@ -4809,16 +9361,18 @@ begin
     into state
     from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
+        and f.label = place
     order by f.seq desc
     limit 1;
     snapshot := pg_current_snapshot();
 
-    if state.recorded_at > _raise_floor.moment then
+    if state.seq is null or state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
             -- A claim that began later was here first.
             return;
         end if;
-        -- The clock was set back. Begin anew: jobs may have been written below the floors.
+        -- The first time, or the clock was set back: jobs may have been written below the floors.
+        state.seq := coalesce(state.seq, 0);
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
@@ -4844,41 +9398,83 @@ begin
 
     -- The floor rises to the first job that can still be delivered, or else to where it is safe;
     -- not looking further, for there stand the leases of finished jobs.
-    select
-        array_agg(
-            case
-                when f.floor_time >= state.safe_at then f.floor_time
-                else coalesce(j.visible_at, state.safe_at)
-            end
-            order by f.place
-        ),
-        array_agg(
-            case
-                when f.floor_time >= state.safe_at then f.floor_id
-                else coalesce(j.job_id, 0)
-            end
-            order by f.place
-        )
-    into state.floor_times, state.floor_ids
-    from unnest(state.floor_times, state.floor_ids)
-        with ordinality as f (floor_time, floor_id, place)
-    left join lateral (
-        select k.visible_at, k.job_id
-        from pgq.job as k
-        where k.queue_id = _raise_floor.queue_id
-            and k.priority = f.place - 1
-            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-            and k.visible_at < state.safe_at
-            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-        order by k.visible_at, k.job_id
-        limit 1
-    ) as j on true;
+    if _raise_floor.label is null then
+        select
+            array_agg(
+                case
+                    when f.floor_time >= state.safe_at then f.floor_time
+                    else coalesce(j.visible_at, state.safe_at)
+                end
+                order by f.place
+            ),
+            array_agg(
+                case
+                    when f.floor_time >= state.safe_at then f.floor_id
+                    else coalesce(j.job_id, 0)
+                end
+                order by f.place
+            )
+        into state.floor_times, state.floor_ids
+        from unnest(state.floor_times, state.floor_ids)
+            with ordinality as f (floor_time, floor_id, place)
+        left join lateral (
+            select k.visible_at, k.job_id
+            from pgq.job as k
+            where k.queue_id = _raise_floor.queue_id
+                and k.priority = f.place - 1
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                and k.visible_at < state.safe_at
+                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true;
+    else
+        select
+            array_agg(
+                case
+                    when f.floor_time >= state.safe_at then f.floor_time
+                    else coalesce(j.visible_at, state.safe_at)
+                end
+                order by f.place
+            ),
+            array_agg(
+                case
+                    when f.floor_time >= state.safe_at then f.floor_id
+                    else coalesce(j.job_id, 0)
+                end
+                order by f.place
+            )
+        into state.floor_times, state.floor_ids
+        from unnest(state.floor_times, state.floor_ids)
+            with ordinality as f (floor_time, floor_id, place)
+        left join lateral (
+            select k.visible_at, k.job_id
+            from pgq.job as k
+            where -k.queue_id = -_raise_floor.queue_id
+                and k.label = _raise_floor.label
+                and k.priority = f.place - 1
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                and k.visible_at < state.safe_at
+                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true;
+    end if;
 
     insert into pgq.queue_floor (
-        queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
+        queue_id,
+        label,
+        seq,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
     )
     values (
         _raise_floor.queue_id,
+        place,
         state.seq + 1,
         state.floor_times,
         state.floor_ids,
@@ -4891,12 +9487,591 @@ begin
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
+        and f.label = place
         and f.seq = state.seq - 63;
 end
 $$;
 
-comment on function pgq._raise_floor(bigint, timestamptz) is
-'Raises the floors of a queue as far as is proved safe.';
+comment on function pgq._raise_floor(bigint, text, timestamptz) is
+'Raises the floors of a queue as far as is proved safe: those of all claims, or those of claims that
+ask for a label.';
+
+-- ==== sql/queue/_claim_jobs.sql
+
+create function pgq._claim_jobs(
+    queue_id bigint,
+    max_jobs integer,
+    lease interval,
+    max_attempts integer,
+    label text,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    recorded_at timestamptz,
+    moment timestamptz,
+    token uuid
+)
+returns setof pgq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    times timestamptz[] := _claim_jobs.floor_times;
+    ids bigint[] := _claim_jobs.floor_ids;
+    raised_at timestamptz := _claim_jobs.recorded_at;
+    most_attempts integer;
+    candidates bigint[];
+    leased pgq._leased_job[];
+    part pgq._leased_job[];
+    top_attempt integer;
+    first_leaf integer;
+    last_leaf integer;
+    leaf integer;
+begin
+    if _claim_jobs.label is not null then
+        select g.floor_times, g.floor_ids, g.recorded_at
+        into times, ids, raised_at
+        from pgq.queue_floor as g
+        where g.queue_id = _claim_jobs.queue_id
+            and g.label = '=' || _claim_jobs.label
+        order by g.seq desc
+        limit 1;
+
+        if times is null then
+            times := array_fill('-infinity'::timestamptz, array[10]);
+            ids := array_fill(0::bigint, array[10]);
+            raised_at := '-infinity';
+        end if;
+    end if;
+
+    loop
+        -- One row per priority, the first one first. The limits stop the scan, and so the locking,
+        -- as soon as there are enough.
+        if _claim_jobs.label is null then
+            candidates := array(
+                select j.job_id
+                from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+                cross join lateral (
+                    select k.job_id
+                    from pgq.job as k
+                    where k.queue_id = _claim_jobs.queue_id
+                        and k.priority = f.place - 1
+                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                        and k.visible_at <= _claim_jobs.moment
+                        and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
+                        and (most_attempts is null or k.attempt < most_attempts)
+                    order by k.visible_at, k.job_id
+                    limit _claim_jobs.max_jobs
+                    for update skip locked
+                ) as j
+                limit _claim_jobs.max_jobs
+            );
+        else
+            -- The same by the index on the label; no other index knows the negative id.
+            candidates := array(
+                select j.job_id
+                from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+                cross join lateral (
+                    select k.job_id
+                    from pgq.job as k
+                    where -k.queue_id = -_claim_jobs.queue_id
+                        and k.label = _claim_jobs.label
+                        and k.priority = f.place - 1
+                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                        and k.visible_at <= _claim_jobs.moment
+                        and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
+                        and (most_attempts is null or k.attempt < most_attempts)
+                    order by k.visible_at, k.job_id
+                    limit _claim_jobs.max_jobs
+                    for update skip locked
+                ) as j
+                limit _claim_jobs.max_jobs
+            );
+        end if;
+        exit when cardinality(candidates) = 0;
+
+        -- visible_at is set by a clock that is read behind the lock: by then this transaction has
+        -- its id, on which the floor relies.
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any(candidates)
+            returning j.*
+        ),
+
+        taken as (
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                lease_token,
+                label,
+                last_error
+            )
+            select
+                g.job_id,
+                g.queue_id,
+                g.partition_id,
+                g.log_offset,
+                g.expires_at,
+                pgq._clock() + _claim_jobs.lease,
+                g.segment,
+                g.attempt + 1,
+                g.priority,
+                _claim_jobs.token,
+                g.label,
+                g.last_error
+            from gone as g
+            returning job_id, visible_at
+        )
+
+        select
+            array_agg(
+                row(
+                    g.job_id,
+                    g.attempt + 1,
+                    t.visible_at,
+                    g.priority,
+                    g.label,
+                    g.visible_at,
+                    g.segment,
+                    g.partition_id,
+                    g.log_offset
+                )::pgq._leased_job
+            ),
+            max(g.attempt + 1),
+            min(g.segment),
+            max(g.segment)
+        into leased, top_attempt, first_leaf, last_leaf
+        from taken as t
+        inner join gone as g on g.job_id = t.job_id;
+
+        exit when (top_attempt > _claim_jobs.max_attempts) is not true;
+
+        -- Jobs whose last worker was lost: they have had their attempts. They are passed over from
+        -- here on.
+        most_attempts := _claim_jobs.max_attempts;
+        perform pgq._bury(
+            array(select l.job_id from unnest(leased) as l where l.attempt > most_attempts),
+            most_attempts,
+            'the lease of the last attempt ran out'
+        );
+        perform pgq._bury_front(
+            _claim_jobs.queue_id, most_attempts, times, ids, _claim_jobs.moment
+        );
+        leased := array(select l from unnest(leased) as l where l.attempt <= most_attempts);
+        exit when cardinality(leased) > 0;
+    end loop;
+
+    -- Now and then, and less often when there is nothing to do.
+    if raised_at < _claim_jobs.moment - interval '20 milliseconds'
+        and (
+            cardinality(leased) > 0
+            or raised_at < _claim_jobs.moment - interval '5 seconds'
+        )
+        or raised_at > _claim_jobs.moment
+    then
+        perform pgq._raise_floor(
+            _claim_jobs.queue_id, _claim_jobs.label, _claim_jobs.moment
+        );
+    end if;
+
+    if (cardinality(leased) > 0) is not true then
+        return;
+    end if;
+
+    -- Usually the payloads stand in one segment; else the jobs are looked up one by one, in order.
+    if first_leaf <> last_leaf then
+        leased := array(
+            select l
+            from unnest(leased) as l
+            order by l.priority, l.due_at, l.job_id
+        );
+    end if;
+    for number in 1 .. case when first_leaf = last_leaf then 1 else cardinality(leased) end loop
+        part := case when first_leaf = last_leaf then leased else leased[number:number] end;
+        leaf := (part[1]).segment;
+
+        if leaf < 16 then
+            if leaf <= 7 then
+                if leaf <= 3 then
+                    if leaf <= 1 then
+                        if leaf <= 0 then
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_0 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        else
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_1 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        end if;
+                    else
+                        if leaf <= 2 then
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_2 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        else
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_3 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_4 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        else
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_5 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_6 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        else
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_7 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        end if;
+                    end if;
+                end if;
+            else
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_8 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        else
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_9 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_10 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        else
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_11 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_12 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        else
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_13 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_14 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        else
+                            return query
+                            select
+                                l.job_id,
+                                _claim_jobs.token,
+                                l.attempt,
+                                l.leased_until,
+                                m.published_at,
+                                l.priority::integer,
+                                m.key,
+                                l.label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from unnest(part) as l
+                            left join pgq.message_15 as m
+                                on m.partition_id = l.partition_id
+                                and m.log_offset = l.log_offset
+                            order by l.priority, l.due_at, l.job_id;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            return query execute format($leaf$
+                select
+                    l.job_id,
+                    $1,
+                    l.attempt,
+                    l.leased_until,
+                    m.published_at,
+                    l.priority::integer,
+                    m.key,
+                    l.label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from unnest($2) as l
+                left join pgq.message_%1$s as m
+                    on m.partition_id = l.partition_id
+                    and m.log_offset = l.log_offset
+                order by l.priority, l.due_at, l.job_id
+            $leaf$, leaf)
+            using _claim_jobs.token, part;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._claim_jobs(
+    bigint,
+    integer,
+    interval,
+    integer,
+    text,
+    timestamptz[],
+    bigint[],
+    timestamptz,
+    timestamptz,
+    uuid
+) is
+'What claim_job and finish_and_claim do for many jobs, for other priorities than the first, and for
+labels.';
 
 -- ==== sql/queue/claim_job.sql
 
@@ -4921,24 +10096,28 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
+    wanted integer := claim_job.max_jobs;
     target_id bigint;
-    store_id bigint;
     queue_lease interval;
     max_attempts integer;
     paused boolean;
     floor_times timestamptz[];
     floor_ids bigint[];
+    first_time timestamptz;
+    first_id bigint;
     recorded_at timestamptz;
     moment timestamptz;
     token uuid;
-    leased pgq._leased_job[];
-    lone pgq._leased_job;
-    top_attempt integer;
-    first_leaf integer;
-    last_leaf integer;
+    number bigint;
+    store_id bigint;
+    store_offset bigint;
+    leased_until timestamptz;
+    leaf integer;
+    delivery integer;
+    job_label text;
 begin
-    if (claim_job.max_jobs between 1 and 100000) is not true then
-        perform pgq._check_count('max_jobs', claim_job.max_jobs, 1, 100000);
+    if (wanted between 1 and 100000) is not true then
+        perform pgq._check_count('max_jobs', wanted, 1, 100000);
     end if;
     if claim_job.lease is not null then
         perform pgq._check_interval('lease', claim_job.lease, false);
@@ -4946,27 +10125,30 @@ begin
 
     select
         q.queue_id,
-        q.partition_id,
         q.lease,
         q.max_attempts,
         q.paused,
         f.floor_times,
         f.floor_ids,
+        f.floor_times[1],
+        f.floor_ids[1],
         f.recorded_at
     into
         target_id,
-        store_id,
         queue_lease,
         max_attempts,
         paused,
         floor_times,
         floor_ids,
+        first_time,
+        first_id,
         recorded_at
     from pgq.queue as q
     cross join lateral (
         select g.floor_times, g.floor_ids, g.recorded_at
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
+            and g.label = ''
         order by g.seq desc
         limit 1
     ) as f
@@ -4975,251 +10157,434 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(claim_job.queue);
     end if;
-    if paused then
+    if paused or wanted = 0 then
         return;
     end if;
 
     token := gen_random_uuid();
     moment := pgq._clock();
 
-    if claim_job.max_jobs = 1 and claim_job.label is null then
-        -- What follows below for many, without arrays: for one job that takes less time.
-        with picked as materialized (
-            select j.job_id, j.visible_at
-            from unnest(floor_times, floor_ids) with ordinality
-                as f (floor_time, floor_id, place)
-            cross join lateral (
-                select k.job_id, k.visible_at
+    -- One job of priority 0, as most are: without arrays, which takes less time. visible_at is set
+    -- by a clock that is read behind the lock: by then this transaction has its id, on which the
+    -- floor relies.
+    if wanted = 1 and claim_job.label is null then
+        with taken as (
+            delete from pgq.job as j
+            where j.job_id = (
+                select k.job_id
                 from pgq.job as k
                 where k.queue_id = target_id
-                    and k.priority = f.place - 1
-                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.priority = 0
+                    and (k.visible_at, k.job_id) >= (first_time, first_id)
                     and k.visible_at <= moment
                     and (k.expires_at is null or k.expires_at > moment)
                 order by k.visible_at, k.job_id
                 limit 1
                 for update skip locked
-            ) as j
-            limit 1
+            )
+            returning j.*
         )
 
-        update pgq.job as j
-        set
-            attempt = j.attempt + 1,
-            visible_at = pgq._clock() + coalesce(claim_job.lease, queue_lease),
-            lease_token = token
-        from picked as p
-        where j.job_id = p.job_id
-        returning
-            j.job_id, j.attempt, j.visible_at, j.priority, j.label, p.visible_at, j.segment
-        into lone;
+        insert into pgq.job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            expires_at,
+            visible_at,
+            segment,
+            attempt,
+            priority,
+            lease_token,
+            label,
+            last_error
+        )
+        select
+            t.job_id,
+            t.queue_id,
+            t.partition_id,
+            t.log_offset,
+            t.expires_at,
+            pgq._clock() + coalesce(claim_job.lease, queue_lease),
+            t.segment,
+            t.attempt + 1,
+            t.priority,
+            token,
+            t.label,
+            t.last_error
+        from taken as t
+        returning job_id, partition_id, log_offset, visible_at, segment, attempt, label
+        into number, store_id, store_offset, leased_until, leaf, delivery, job_label;
 
-        if lone.attempt <= max_attempts or max_attempts is null and lone.attempt is not null then
+        if delivery <= max_attempts or max_attempts is null and delivery is not null then
             if recorded_at not between moment - interval '20 milliseconds' and moment then
-                perform pgq._raise_floor(target_id, moment);
+                perform pgq._raise_floor(target_id, null, moment);
             end if;
 
-            return query
-            select
-                lone.job_id,
-                token,
-                lone.attempt,
-                lone.leased_until,
-                m.published_at,
-                lone.priority::integer,
-                m.key,
-                lone.label,
-                m.headers,
-                m.payload,
-                m.body
-            from pgq.message as m
-            where m.segment = lone.segment
-                and m.partition_id = store_id
-                and m.log_offset = lone.job_id;
+            if leaf < 16 then
+                if leaf <= 7 then
+                    if leaf <= 3 then
+                        if leaf <= 1 then
+                            if leaf <= 0 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_0 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_1 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        else
+                            if leaf <= 2 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_2 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_3 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 5 then
+                            if leaf <= 4 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_4 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_5 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        else
+                            if leaf <= 6 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_6 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_7 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 11 then
+                        if leaf <= 9 then
+                            if leaf <= 8 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_8 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_9 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        else
+                            if leaf <= 10 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_10 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_11 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 13 then
+                            if leaf <= 12 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_12 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_13 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        else
+                            if leaf <= 14 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_14 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_15 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        end if;
+                    end if;
+                end if;
+            else
+                return query execute format($leaf$
+                    select
+                        $1,
+                        $2,
+                        $3,
+                        $4,
+                        m.published_at,
+                        0,
+                        m.key,
+                        $5,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from (values (0)) as one (n)
+                    left join pgq.message_%1$s as m
+                        on m.partition_id = $6
+                        and m.log_offset = $7
+                $leaf$, leaf)
+                using number, token, delivery, leased_until, job_label, store_id, store_offset;
+            end if;
             return;
         end if;
 
-        if lone.attempt > max_attempts then
+        if delivery > max_attempts then
             perform pgq._bury(
-                array[lone.job_id], max_attempts, 'the lease of the last attempt ran out'
+                array[number], max_attempts, 'the lease of the last attempt ran out'
             );
+            perform pgq._bury_front(target_id, max_attempts, floor_times, floor_ids, moment);
         end if;
     end if;
 
-    loop
-        exit when lone.job_id is null and claim_job.max_jobs = 1 and claim_job.label is null;
-
-        -- One row per priority, the first one first. The limits stop the scan, and so the locking,
-        -- as soon as there are enough. visible_at is set by a clock that is read behind the lock:
-        -- by then this transaction has its id, on which the floor relies.
-        if claim_job.label is null then
-            with picked as materialized (
-                select j.job_id, j.visible_at
-                from unnest(floor_times, floor_ids) with ordinality
-                    as f (floor_time, floor_id, place)
-                cross join lateral (
-                    select k.job_id, k.visible_at
-                    from pgq.job as k
-                    where k.queue_id = target_id
-                        and k.priority = f.place - 1
-                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= moment
-                        and (k.expires_at is null or k.expires_at > moment)
-                    order by k.visible_at, k.job_id
-                    limit claim_job.max_jobs
-                    for update skip locked
-                ) as j
-                limit claim_job.max_jobs
-            ),
-
-            taken as (
-                update pgq.job as j
-                set
-                    attempt = j.attempt + 1,
-                    visible_at = pgq._clock() + coalesce(claim_job.lease, queue_lease),
-                    lease_token = token
-                from picked as p
-                where j.job_id = p.job_id
-                returning
-                    j.job_id,
-                    j.attempt,
-                    j.visible_at as leased_until,
-                    j.priority,
-                    j.label,
-                    p.visible_at as due_at,
-                    j.segment
-            )
-
-            select
-                array_agg(row(t.*)::pgq._leased_job),
-                max(t.attempt),
-                min(t.segment),
-                max(t.segment)
-            into leased, top_attempt, first_leaf, last_leaf
-            from taken as t;
-        else
-            -- The same by the index on the label; no other index knows the negative id.
-            with picked as materialized (
-                select j.job_id, j.visible_at
-                from unnest(floor_times, floor_ids) with ordinality
-                    as f (floor_time, floor_id, place)
-                cross join lateral (
-                    select k.job_id, k.visible_at
-                    from pgq.job as k
-                    where -k.queue_id = -target_id
-                        and k.priority = f.place - 1
-                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= moment
-                        and (k.expires_at is null or k.expires_at > moment)
-                        and k.label = claim_job.label
-                    order by k.visible_at, k.job_id
-                    limit claim_job.max_jobs
-                    for update skip locked
-                ) as j
-                limit claim_job.max_jobs
-            ),
-
-            taken as (
-                update pgq.job as j
-                set
-                    attempt = j.attempt + 1,
-                    visible_at = pgq._clock() + coalesce(claim_job.lease, queue_lease),
-                    lease_token = token
-                from picked as p
-                where j.job_id = p.job_id
-                returning
-                    j.job_id,
-                    j.attempt,
-                    j.visible_at as leased_until,
-                    j.priority,
-                    j.label,
-                    p.visible_at as due_at,
-                    j.segment
-            )
-
-            select
-                array_agg(row(t.*)::pgq._leased_job),
-                max(t.attempt),
-                min(t.segment),
-                max(t.segment)
-            into leased, top_attempt, first_leaf, last_leaf
-            from taken as t;
-        end if;
-
-        exit when leased is null or max_attempts is null or top_attempt <= max_attempts;
-
-        -- Jobs whose last worker was lost: they have had their attempts.
-        perform pgq._bury(
-            array(select l.job_id from unnest(leased) as l where l.attempt > max_attempts),
-            max_attempts,
-            'the lease of the last attempt ran out'
-        );
-        leased := array(select l from unnest(leased) as l where l.attempt <= max_attempts);
-        exit when cardinality(leased) > 0;
-    end loop;
-
-    -- Now and then, and less often when there is nothing to do.
-    if recorded_at < moment - interval '20 milliseconds'
-        and (leased is not null or recorded_at < moment - interval '5 seconds')
-        or recorded_at > moment
-    then
-        perform pgq._raise_floor(target_id, moment);
-    end if;
-
-    if leased is null then
-        return;
-    end if;
-
-    -- Usually the payloads stand in one segment, and a plain parameter leads to it at once.
-    if first_leaf = last_leaf then
-        return query
-        select
-            l.job_id,
-            token,
-            l.attempt,
-            l.leased_until,
-            m.published_at,
-            l.priority::integer,
-            m.key,
-            l.label,
-            m.headers,
-            m.payload,
-            m.body
-        from unnest(leased) as l
-        left join lateral (
-            select n.*
-            from pgq.message as n
-            where n.segment = first_leaf
-                and n.partition_id = store_id
-                and n.log_offset = l.job_id
-            limit 1
-        ) as m on true
-        order by l.priority, l.due_at, l.job_id;
-    else
-        return query
-        select
-            l.job_id,
-            token,
-            l.attempt,
-            l.leased_until,
-            m.published_at,
-            l.priority::integer,
-            m.key,
-            l.label,
-            m.headers,
-            m.payload,
-            m.body
-        from unnest(leased) as l
-        left join lateral (
-            select n.*
-            from pgq.message as n
-            where n.segment = l.segment
-                and n.partition_id = store_id
-                and n.log_offset = l.job_id
-            limit 1
-        ) as m on true
-        order by l.priority, l.due_at, l.job_id;
-    end if;
+    return query
+    select c.*
+    from pgq._claim_jobs(
+        target_id,
+        wanted,
+        coalesce(claim_job.lease, queue_lease),
+        max_attempts,
+        claim_job.label,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        moment,
+        token
+    ) as c;
 end
 $$;
 
@@ -5234,6 +10599,62 @@ how long the caller has the jobs, by the clock, not from the begin of the transa
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused.
 Errors: MQ002 unknown queue, 22004 and 22023 bad arguments.';
+
+-- ==== sql/queue/_still_leased.sql
+
+create function pgq._still_leased(job_ids bigint[], lease_token uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    number bigint;
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- What the snapshot shows is no proof. A row that was changed since cannot be locked, and
+        -- one that it does not show cannot be inserted: both raise 40001.
+        perform
+        from pgq.job as j
+        where j.job_id = any(_still_leased.job_ids)
+        order by j.job_id
+        for update;
+
+        foreach number in array _still_leased.job_ids loop
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                visible_at,
+                segment,
+                attempt,
+                priority
+            )
+            select number, 0, 0, 0, 'infinity', 0, 0, 0
+            where not exists (select from pgq.job as j where j.job_id = number)
+            on conflict do nothing;
+
+            delete from pgq.job as j
+            where j.job_id = number
+                and j.queue_id = 0;
+        end loop;
+        return false;
+    end if;
+
+    return exists (
+        select
+        from pgq.job as j
+        where j.job_id = any(_still_leased.job_ids)
+            and j.lease_token = _still_leased.lease_token
+    );
+end
+$$;
+
+comment on function pgq._still_leased(bigint[], uuid) is
+'Whether any of these jobs, which a statement did not find under this token, is held under it after
+all. Above READ COMMITTED it raises 40001 where the snapshot is too old to tell.';
 
 -- ==== sql/queue/_finish.sql
 
@@ -5250,42 +10671,1908 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    rest bigint[] := _finish.job_ids;
+    ended bigint[];
+    leaf integer;
 begin
-    return query
-    with finished as (
-        delete from pgq.job as j
-        where j.job_id = any(_finish.job_ids)
+    -- A segment at a time; usually there is one. What a statement does not find may have been made
+    -- anew while it waited, so it is looked for again.
+    while cardinality(rest) > 0 loop
+        select j.segment
+        into leaf
+        from pgq.job as j
+        where j.job_id = any(rest)
             and j.lease_token = _finish.lease_token
-        returning j.*
-    ),
+        limit 1;
 
-    archived as (
-        insert into pgq.job_archive (
-            job_id, queue_id, ended_at, segment, attempt, outcome, label, result, last_error
-        )
-        select
-            f.job_id,
-            f.queue_id,
-            pgq._clock(),
-            f.segment,
-            f.attempt,
-            _finish.outcome,
-            f.label,
-            _finish.result,
-            f.last_error
-        from finished as f
-        inner join pgq.queue as q on q.queue_id = f.queue_id
-        where q.archive or _finish.always
-    )
+        if leaf is null then
+            perform pgq._still_leased(rest, _finish.lease_token);
+            return;
+        end if;
 
-    select f.job_id
-    from finished as f;
+        if leaf < 16 then
+            if leaf <= 7 then
+                if leaf <= 3 then
+                    if leaf <= 1 then
+                        if leaf <= 0 then
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 0
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_0 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    0,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        else
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 1
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_1 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    1,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        end if;
+                    else
+                        if leaf <= 2 then
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 2
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_2 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    2,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        else
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 3
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_3 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    3,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 4
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_4 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    4,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        else
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 5
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_5 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    5,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 6
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_6 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    6,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        else
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 7
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_7 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    7,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        end if;
+                    end if;
+                end if;
+            else
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 8
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_8 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    8,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        else
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 9
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_9 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    9,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 10
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_10 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    10,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        else
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 11
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_11 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    11,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 12
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_12 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    12,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        else
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 13
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_13 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    13,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 14
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_14 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    14,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        else
+                            with gone as (
+                                delete from pgq.job as j
+                                where j.job_id = any(rest)
+                                    and j.lease_token = _finish.lease_token
+                                    and j.segment = 15
+                                returning j.*
+                            ),
+
+                            archived as (
+                                insert into pgq.job_archive_15 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    result,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    g.job_id,
+                                    g.queue_id,
+                                    pgq._clock(),
+                                    15,
+                                    g.attempt,
+                                    _finish.outcome,
+                                    g.label,
+                                    _finish.result,
+                                    g.last_error,
+                                    nullif(g.partition_id, q.partition_id),
+                                    case when q.partition_id <> g.partition_id then g.log_offset end
+                                from gone as g
+                                inner join pgq.queue as q on q.queue_id = g.queue_id
+                                where q.archive or _finish.always
+                            )
+
+                            select array_agg(g.job_id)
+                            from gone as g
+                            into ended;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                with gone as (
+                    delete from pgq.job as j
+                    where j.job_id = any($1)
+                        and j.lease_token = $2
+                        and j.segment = %1$s
+                    returning j.*
+                ),
+
+                archived as (
+                    insert into pgq.job_archive_%1$s (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        result,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        pgq._clock(),
+                        %1$s,
+                        g.attempt,
+                        $3,
+                        g.label,
+                        $4,
+                        g.last_error,
+                        nullif(g.partition_id, q.partition_id),
+                        case when q.partition_id <> g.partition_id then g.log_offset end
+                    from gone as g
+                    inner join pgq.queue as q on q.queue_id = g.queue_id
+                    where q.archive or $5
+                )
+
+                select array_agg(g.job_id)
+                from gone as g
+            $leaf$, leaf)
+            into ended
+            using rest, _finish.lease_token, _finish.outcome, _finish.result, _finish.always;
+        end if;
+
+        return query
+        select unnest(ended);
+
+        exit when cardinality(ended) = cardinality(rest);
+        rest := array(
+            select r.job_id
+            from unnest(rest) as r (job_id)
+            where r.job_id <> all(coalesce(ended, '{}'))
+        );
+    end loop;
 end
 $$;
 
 comment on function pgq._finish(bigint[], uuid, text, jsonb, boolean) is
 'Ends jobs whose lease token is current, archives them where asked, and returns the ids of those it
 ended.';
+
+-- ==== sql/queue/_finish_all.sql
+
+create function pgq._finish_all(job_ids bigint[], lease_token uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    lost bigint[];
+begin
+    perform pgq._check_leases(_finish_all.job_ids, _finish_all.lease_token);
+
+    lost := array(
+        select r.job_id
+        from unnest(_finish_all.job_ids) as r (job_id)
+        except
+        select f
+        from pgq._finish(
+            _finish_all.job_ids, _finish_all.lease_token, 'acked', null, false
+        ) as f
+    );
+    if cardinality(lost) > 0 then
+        perform pgq._fail_job_lost(lost);
+    end if;
+end
+$$;
+
+comment on function pgq._finish_all(bigint[], uuid) is
+'Ends jobs as ack_batch does, or raises MQ006 when one of them is not held under the token.';
+
+-- ==== sql/queue/finish_and_claim.sql
+
+create function pgq.finish_and_claim(
+    queue text,
+    job_ids bigint[] default null,
+    lease_token uuid default null,
+    max_jobs integer default 1,
+    lease interval default null,
+    label text default null
+)
+returns setof pgq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    wanted integer := coalesce(finish_and_claim.max_jobs, 1);
+    target_id bigint;
+    queue_lease interval;
+    max_attempts integer;
+    paused boolean;
+    floor_times timestamptz[];
+    floor_ids bigint[];
+    first_time timestamptz;
+    first_id bigint;
+    recorded_at timestamptz;
+    moment timestamptz;
+    token uuid;
+    number bigint;
+    store_id bigint;
+    store_offset bigint;
+    leased_until timestamptz;
+    leaf integer;
+    delivery integer;
+    job_label text;
+    finished_number bigint;
+    finished_queue_id bigint;
+    finished_leaf integer;
+    finished_attempt integer;
+    finished_label text;
+    finished_error text;
+    finished_store_id bigint;
+    finished_store_offset bigint;
+begin
+    if wanted not between 0 and 100000 then
+        perform pgq._check_count('max_jobs', wanted, 0, 100000);
+    end if;
+    if finish_and_claim.lease is not null then
+        perform pgq._check_interval('lease', finish_and_claim.lease, false);
+    end if;
+
+    if cardinality(finish_and_claim.job_ids) = 1 then
+        number := finish_and_claim.job_ids[array_lower(finish_and_claim.job_ids, 1)];
+        perform pgq._check_lease(number, finish_and_claim.lease_token);
+
+        -- Not found may mean that the row was made anew while this statement waited for it: by a heartbeat
+        -- of the same worker, say. Then it is there now.
+        loop
+            delete from pgq.job as j
+            where j.job_id = number
+                and j.lease_token = finish_and_claim.lease_token
+            returning
+                j.queue_id,
+                j.segment,
+                j.attempt,
+                j.label,
+                j.last_error,
+                j.partition_id,
+                j.log_offset
+            into
+                finished_queue_id,
+                finished_leaf,
+                finished_attempt,
+                finished_label,
+                finished_error,
+                finished_store_id,
+                finished_store_offset;
+
+            exit when finished_queue_id is not null
+                or not pgq._still_leased(array[number], finish_and_claim.lease_token);
+        end loop;
+
+        if finished_queue_id is not null then
+            if finished_leaf < 16 then
+                if finished_leaf <= 7 then
+                    if finished_leaf <= 3 then
+                        if finished_leaf <= 1 then
+                            if finished_leaf <= 0 then
+                                insert into pgq.job_archive_0 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    0,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            else
+                                insert into pgq.job_archive_1 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    1,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            end if;
+                        else
+                            if finished_leaf <= 2 then
+                                insert into pgq.job_archive_2 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    2,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            else
+                                insert into pgq.job_archive_3 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    3,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            end if;
+                        end if;
+                    else
+                        if finished_leaf <= 5 then
+                            if finished_leaf <= 4 then
+                                insert into pgq.job_archive_4 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    4,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            else
+                                insert into pgq.job_archive_5 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    5,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            end if;
+                        else
+                            if finished_leaf <= 6 then
+                                insert into pgq.job_archive_6 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    6,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            else
+                                insert into pgq.job_archive_7 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    7,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            end if;
+                        end if;
+                    end if;
+                else
+                    if finished_leaf <= 11 then
+                        if finished_leaf <= 9 then
+                            if finished_leaf <= 8 then
+                                insert into pgq.job_archive_8 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    8,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            else
+                                insert into pgq.job_archive_9 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    9,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            end if;
+                        else
+                            if finished_leaf <= 10 then
+                                insert into pgq.job_archive_10 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    10,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            else
+                                insert into pgq.job_archive_11 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    11,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            end if;
+                        end if;
+                    else
+                        if finished_leaf <= 13 then
+                            if finished_leaf <= 12 then
+                                insert into pgq.job_archive_12 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    12,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            else
+                                insert into pgq.job_archive_13 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    13,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            end if;
+                        else
+                            if finished_leaf <= 14 then
+                                insert into pgq.job_archive_14 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    14,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            else
+                                insert into pgq.job_archive_15 (
+                                    job_id,
+                                    queue_id,
+                                    ended_at,
+                                    segment,
+                                    attempt,
+                                    outcome,
+                                    label,
+                                    last_error,
+                                    partition_id,
+                                    log_offset
+                                )
+                                select
+                                    number,
+                                    finished_queue_id,
+                                    pgq._clock(),
+                                    15,
+                                    finished_attempt,
+                                    'acked',
+                                    finished_label,
+                                    finished_error,
+                                    nullif(finished_store_id, q.partition_id),
+                                    case when q.partition_id <> finished_store_id then finished_store_offset end
+                                from pgq.queue as q
+                                where q.queue_id = finished_queue_id
+                                    and q.archive;
+                            end if;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    insert into pgq.job_archive_%1$s (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        $1,
+                        $2,
+                        pgq._clock(),
+                        %1$s,
+                        $3,
+                        'acked',
+                        $4,
+                        $5,
+                        nullif($6, q.partition_id),
+                        case when q.partition_id <> $6 then $7 end
+                    from pgq.queue as q
+                    where q.queue_id = $2
+                        and q.archive
+                $leaf$, finished_leaf)
+                using number, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, finished_store_offset;
+            end if;
+        end if;
+
+        if finished_queue_id is null then
+            perform pgq._fail_job_lost(array[number]);
+        end if;
+    elsif cardinality(finish_and_claim.job_ids) > 1 then
+        perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
+    end if;
+
+    select
+        q.queue_id,
+        q.lease,
+        q.max_attempts,
+        q.paused,
+        f.floor_times,
+        f.floor_ids,
+        f.floor_times[1],
+        f.floor_ids[1],
+        f.recorded_at
+    into
+        target_id,
+        queue_lease,
+        max_attempts,
+        paused,
+        floor_times,
+        floor_ids,
+        first_time,
+        first_id,
+        recorded_at
+    from pgq.queue as q
+    cross join lateral (
+        select g.floor_times, g.floor_ids, g.recorded_at
+        from pgq.queue_floor as g
+        where g.queue_id = q.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    where q.queue = finish_and_claim.queue;
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(finish_and_claim.queue);
+    end if;
+    if paused or wanted = 0 then
+        return;
+    end if;
+
+    token := gen_random_uuid();
+    moment := pgq._clock();
+
+    -- One job of priority 0, as most are: without arrays, which takes less time. visible_at is set
+    -- by a clock that is read behind the lock: by then this transaction has its id, on which the
+    -- floor relies.
+    if wanted = 1 and finish_and_claim.label is null then
+        with taken as (
+            delete from pgq.job as j
+            where j.job_id = (
+                select k.job_id
+                from pgq.job as k
+                where k.queue_id = target_id
+                    and k.priority = 0
+                    and (k.visible_at, k.job_id) >= (first_time, first_id)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                order by k.visible_at, k.job_id
+                limit 1
+                for update skip locked
+            )
+            returning j.*
+        )
+
+        insert into pgq.job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            expires_at,
+            visible_at,
+            segment,
+            attempt,
+            priority,
+            lease_token,
+            label,
+            last_error
+        )
+        select
+            t.job_id,
+            t.queue_id,
+            t.partition_id,
+            t.log_offset,
+            t.expires_at,
+            pgq._clock() + coalesce(finish_and_claim.lease, queue_lease),
+            t.segment,
+            t.attempt + 1,
+            t.priority,
+            token,
+            t.label,
+            t.last_error
+        from taken as t
+        returning job_id, partition_id, log_offset, visible_at, segment, attempt, label
+        into number, store_id, store_offset, leased_until, leaf, delivery, job_label;
+
+        if delivery <= max_attempts or max_attempts is null and delivery is not null then
+            if recorded_at not between moment - interval '20 milliseconds' and moment then
+                perform pgq._raise_floor(target_id, null, moment);
+            end if;
+
+            if leaf < 16 then
+                if leaf <= 7 then
+                    if leaf <= 3 then
+                        if leaf <= 1 then
+                            if leaf <= 0 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_0 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_1 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        else
+                            if leaf <= 2 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_2 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_3 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 5 then
+                            if leaf <= 4 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_4 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_5 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        else
+                            if leaf <= 6 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_6 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_7 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 11 then
+                        if leaf <= 9 then
+                            if leaf <= 8 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_8 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_9 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        else
+                            if leaf <= 10 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_10 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_11 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 13 then
+                            if leaf <= 12 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_12 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_13 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        else
+                            if leaf <= 14 then
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_14 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            else
+                                return query
+                                select
+                                    number,
+                                    token,
+                                    delivery,
+                                    leased_until,
+                                    m.published_at,
+                                    0,
+                                    m.key,
+                                    job_label,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from (values (0)) as one (n)
+                                left join pgq.message_15 as m
+                                    on m.partition_id = store_id
+                                    and m.log_offset = store_offset;
+                            end if;
+                        end if;
+                    end if;
+                end if;
+            else
+                return query execute format($leaf$
+                    select
+                        $1,
+                        $2,
+                        $3,
+                        $4,
+                        m.published_at,
+                        0,
+                        m.key,
+                        $5,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from (values (0)) as one (n)
+                    left join pgq.message_%1$s as m
+                        on m.partition_id = $6
+                        and m.log_offset = $7
+                $leaf$, leaf)
+                using number, token, delivery, leased_until, job_label, store_id, store_offset;
+            end if;
+            return;
+        end if;
+
+        if delivery > max_attempts then
+            perform pgq._bury(
+                array[number], max_attempts, 'the lease of the last attempt ran out'
+            );
+            perform pgq._bury_front(target_id, max_attempts, floor_times, floor_ids, moment);
+        end if;
+    end if;
+
+    return query
+    select c.*
+    from pgq._claim_jobs(
+        target_id,
+        wanted,
+        coalesce(finish_and_claim.lease, queue_lease),
+        max_attempts,
+        finish_and_claim.label,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        moment,
+        token
+    ) as c;
+end
+$$;
+
+comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
+'Finishes the jobs that a worker has done and leases it the next ones, in one call and transaction.
+job_ids with their lease_token are finished as by ack_batch; null or an empty array: nothing is.
+Then up to max_jobs (0 to 100000) jobs are leased and returned as by claim_job; 0: none. A paused
+queue gives out nothing, but what is done is finished.
+Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or claimed;
+use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001 under
+REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/queue/ack.sql
 
@@ -5297,46 +12584,549 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
-    finished pgq.job;
+    number bigint := ack.job_id;
+    finished_queue_id bigint;
+    finished_leaf integer;
+    finished_attempt integer;
+    finished_label text;
+    finished_error text;
+    finished_store_id bigint;
+    finished_store_offset bigint;
 begin
-    if ack.job_id is null or ack.lease_token is null then
-        perform pgq._check_lease(ack.job_id, ack.lease_token);
+    if number is null or ack.lease_token is null then
+        perform pgq._check_lease(number, ack.lease_token);
     end if;
 
-    -- What _finish does for many, in two plain statements: for one job they take less time.
-    delete from pgq.job as j
-    where j.job_id = ack.job_id
-        and j.lease_token = ack.lease_token
-    returning j.*
-    into finished;
+    -- What _finish does for many, in plain statements: for one job they take less time.
+    -- Not found may mean that the row was made anew while this statement waited for it: by a heartbeat
+    -- of the same worker, say. Then it is there now.
+    loop
+        delete from pgq.job as j
+        where j.job_id = number
+            and j.lease_token = ack.lease_token
+        returning
+            j.queue_id,
+            j.segment,
+            j.attempt,
+            j.label,
+            j.last_error,
+            j.partition_id,
+            j.log_offset
+        into
+            finished_queue_id,
+            finished_leaf,
+            finished_attempt,
+            finished_label,
+            finished_error,
+            finished_store_id,
+            finished_store_offset;
 
-    if finished.job_id is null then
-        return false;
+        exit when finished_queue_id is not null
+            or not pgq._still_leased(array[number], ack.lease_token);
+    end loop;
+
+    if finished_queue_id is not null then
+        if finished_leaf < 16 then
+            if finished_leaf <= 7 then
+                if finished_leaf <= 3 then
+                    if finished_leaf <= 1 then
+                        if finished_leaf <= 0 then
+                            insert into pgq.job_archive_0 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                0,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        else
+                            insert into pgq.job_archive_1 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                1,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        end if;
+                    else
+                        if finished_leaf <= 2 then
+                            insert into pgq.job_archive_2 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                2,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        else
+                            insert into pgq.job_archive_3 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                3,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        end if;
+                    end if;
+                else
+                    if finished_leaf <= 5 then
+                        if finished_leaf <= 4 then
+                            insert into pgq.job_archive_4 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                4,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        else
+                            insert into pgq.job_archive_5 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                5,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        end if;
+                    else
+                        if finished_leaf <= 6 then
+                            insert into pgq.job_archive_6 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                6,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        else
+                            insert into pgq.job_archive_7 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                7,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        end if;
+                    end if;
+                end if;
+            else
+                if finished_leaf <= 11 then
+                    if finished_leaf <= 9 then
+                        if finished_leaf <= 8 then
+                            insert into pgq.job_archive_8 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                8,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        else
+                            insert into pgq.job_archive_9 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                9,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        end if;
+                    else
+                        if finished_leaf <= 10 then
+                            insert into pgq.job_archive_10 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                10,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        else
+                            insert into pgq.job_archive_11 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                11,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        end if;
+                    end if;
+                else
+                    if finished_leaf <= 13 then
+                        if finished_leaf <= 12 then
+                            insert into pgq.job_archive_12 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                12,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        else
+                            insert into pgq.job_archive_13 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                13,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        end if;
+                    else
+                        if finished_leaf <= 14 then
+                            insert into pgq.job_archive_14 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                14,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        else
+                            insert into pgq.job_archive_15 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                number,
+                                finished_queue_id,
+                                pgq._clock(),
+                                15,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, q.partition_id),
+                                case when q.partition_id <> finished_store_id then finished_store_offset end
+                            from pgq.queue as q
+                            where q.queue_id = finished_queue_id
+                                and q.archive;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.job_archive_%1$s (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                select
+                    $1,
+                    $2,
+                    pgq._clock(),
+                    %1$s,
+                    $3,
+                    'acked',
+                    $4,
+                    $5,
+                    nullif($6, q.partition_id),
+                    case when q.partition_id <> $6 then $7 end
+                from pgq.queue as q
+                where q.queue_id = $2
+                    and q.archive
+            $leaf$, finished_leaf)
+            using number, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, finished_store_offset;
+        end if;
     end if;
 
-    insert into pgq.job_archive (
-        job_id, queue_id, ended_at, segment, attempt, outcome, label, last_error
-    )
-    select
-        finished.job_id,
-        finished.queue_id,
-        pgq._clock(),
-        finished.segment,
-        finished.attempt,
-        'acked',
-        finished.label,
-        finished.last_error
-    from pgq.queue as q
-    where q.queue_id = finished.queue_id
-        and q.archive;
-
-    return true;
+    return finished_queue_id is not null;
 end
 $$;
 
@@ -5345,7 +13135,8 @@ comment on function pgq.ack(bigint, uuid) is
 The queue notes it among the archived jobs, unless its archive setting is off. False, and nothing
 changed: the token is not that of the latest claim, or the job is finished already. A lease that
 has run out still counts as long as no other worker got the job.
-Errors: 22004 null argument.';
+Errors: 22004 null argument, 40001 under REPEATABLE READ or SERIALIZABLE when the job was changed
+since the transaction began (try again).';
 
 -- ==== sql/queue/ack_batch.sql
 
@@ -5495,6 +13286,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    rest bigint[] := _nack.job_ids;
     returned bigint[];
     exhausted bigint[];
 begin
@@ -5507,43 +13299,81 @@ begin
         return;
     end if;
 
-    -- Not joined with the queue: an old plan might walk all its jobs.
-    with given_back as (
-        update pgq.job as j
-        set
-            visible_at = pgq._clock() + coalesce(
-                _nack.delay,
-                (
-                    select
-                        pgq._retry_delay(
-                            j.attempt, q.backoff, q.backoff_max, q.backoff_jitter
-                        )
-                    from pgq.queue as q
-                    where q.queue_id = j.queue_id
+    while cardinality(rest) > 0 loop
+        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- walk all its jobs.
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _nack.lease_token
+            returning j.*
+        ),
+
+        given_back as (
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                label,
+                last_error
+            )
+            select
+                g.job_id,
+                g.queue_id,
+                g.partition_id,
+                g.log_offset,
+                g.expires_at,
+                pgq._clock() + coalesce(
+                    _nack.delay,
+                    (
+                        select
+                            pgq._retry_delay(
+                                g.attempt, q.backoff, q.backoff_max, q.backoff_jitter
+                            )
+                        from pgq.queue as q
+                        where q.queue_id = g.queue_id
+                    ),
+                    interval '0'
                 ),
-                interval '0'
-            ),
-            lease_token = null,
-            last_error = coalesce(_nack.error, j.last_error)
-        where j.job_id = any(_nack.job_ids)
-            and j.lease_token = _nack.lease_token
-        returning
-            j.job_id,
-            j.attempt >= (
-                select q.max_attempts from pgq.queue as q where q.queue_id = j.queue_id
-            ) as exhausted
-    )
+                g.segment,
+                g.attempt,
+                g.priority,
+                g.label,
+                coalesce(_nack.error, g.last_error)
+            from gone as g
+            returning
+                job_id,
+                attempt >= (
+                    select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id
+                ) as exhausted
+        )
 
-    select array_agg(g.job_id), array_agg(g.job_id) filter (where g.exhausted)
-    into returned, exhausted
-    from given_back as g;
+        select array_agg(b.job_id), array_agg(b.job_id) filter (where b.exhausted)
+        into returned, exhausted
+        from given_back as b;
 
-    if exhausted is not null then
-        perform pgq._bury(exhausted, null, null);
-    end if;
+        if exhausted is not null then
+            perform pgq._bury(exhausted, null, null);
+        end if;
 
-    return query
-    select unnest(returned);
+        return query
+        select unnest(returned);
+
+        -- What was not found may have been made anew while this statement waited for it.
+        exit when cardinality(returned) = cardinality(rest);
+        rest := array(
+            select r.job_id
+            from unnest(rest) as r (job_id)
+            where r.job_id <> all(coalesce(returned, '{}'))
+        );
+        exit when cardinality(rest) = 0 or not pgq._still_leased(rest, _nack.lease_token);
+    end loop;
 end
 $$;
 
@@ -5634,6 +13464,10 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    rest bigint[] := _extend_lease.job_ids;
+    extended bigint[];
+    moment timestamptz;
 begin
     if _extend_lease.lease is not null then
         perform pgq._check_interval('lease', _extend_lease.lease, false);
@@ -5644,19 +13478,79 @@ begin
         return;
     end if;
 
-    -- Not joined with the queue: an old plan might walk all its jobs.
-    return query
-    update pgq.job as j
-    set
-        visible_at = pgq._clock() + coalesce(
-            _extend_lease.lease,
-            (select q.lease from pgq.queue as q where q.queue_id = j.queue_id),
-            interval '0'
+    while cardinality(rest) > 0 loop
+        moment := pgq._clock();
+
+        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- walk all its jobs.
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _extend_lease.lease_token
+                and j.visible_at > moment
+            returning j.*
+        ),
+
+        kept as (
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                lease_token,
+                label,
+                last_error
+            )
+            select
+                g.job_id,
+                g.queue_id,
+                g.partition_id,
+                g.log_offset,
+                g.expires_at,
+                pgq._clock() + coalesce(
+                    _extend_lease.lease,
+                    (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
+                    interval '0'
+                ),
+                g.segment,
+                g.attempt,
+                g.priority,
+                g.lease_token,
+                g.label,
+                g.last_error
+            from gone as g
+            returning job_id
         )
-    where j.job_id = any(_extend_lease.job_ids)
-        and j.lease_token = _extend_lease.lease_token
-        and j.visible_at > pgq._clock()
-    returning j.job_id;
+
+        select array_agg(k.job_id)
+        into extended
+        from kept as k;
+
+        return query
+        select unnest(extended);
+
+        -- What was not found may have been made anew while this statement waited for it.
+        exit when cardinality(extended) = cardinality(rest);
+        rest := array(
+            select r.job_id
+            from unnest(rest) as r (job_id)
+            where r.job_id <> all(coalesce(extended, '{}'))
+        );
+        exit when cardinality(rest) = 0
+            or not pgq._still_leased(rest, _extend_lease.lease_token)
+            or not exists (
+                select
+                from pgq.job as j
+                where j.job_id = any(rest)
+                    and j.lease_token = _extend_lease.lease_token
+                    and j.visible_at > moment
+            );
+    end loop;
 end
 $$;
 
@@ -5772,16 +13666,28 @@ begin
     )
 
     insert into pgq.job (
-        job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label, last_error
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label,
+        last_error
     )
     select
         r.job_id,
         r.queue_id,
+        r.partition_id,
+        r.log_offset,
         pgq._clock() + target.retention,
-        r.segment,
-        r.priority,
-        0,
         pgq._clock(),
+        r.segment,
+        0,
+        r.priority,
         r.label,
         r.last_error
     from revived as r;
@@ -6024,45 +13930,409 @@ declare
     whole bytea := _publish_packed.packed || ''::bytea;
     size integer := cardinality(_publish_packed.lengths);
     state pgq._partition_state;
+    newest pgq._newest_message;
     tip_offset bigint;
-    tip_published_at timestamptz;
+    stamp timestamptz;
 begin
     -- As publish_batch does it, but that the contents are cut out while they are stored.
     state := pgq._lock_partition(_publish_packed.topic, _publish_packed.partition, null);
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    select m.log_offset, m.published_at
-    into tip_offset, tip_published_at
-    from pgq.message as m
-    where m.segment = state.segment
-        and m.partition_id = state.partition_id
-        and m.log_offset >= state.segment_first_offset
-    order by m.log_offset desc
-    limit 1;
+    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+    tip_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
+    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
-    tip_offset := coalesce(tip_offset, state.segment_first_offset - 1);
-    tip_published_at := greatest(pgq._clock(), tip_published_at, state.segment_entered_at);
-
-    insert into pgq.message (
-        partition_id, log_offset, published_at, segment, key, headers, payload, body
-    )
-    select
-        state.partition_id,
-        b.log_offset,
-        tip_published_at,
-        state.segment,
-        b.key,
-        b.header,
-        null,
-        substring(whole from b.start for b.length)
-    from (
-        select
-            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-            unnest(_publish_packed.starts) as start,
-            unnest(_publish_packed.lengths) as length,
-            unnest(_publish_packed.keys) as key,
-            unnest(_publish_packed.headers) as header
-    ) as b;
+    if state.segment < 16 then
+        if state.segment <= 7 then
+            if state.segment <= 3 then
+                if state.segment <= 1 then
+                    if state.segment <= 0 then
+                        insert into pgq.message_0 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            0,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    else
+                        insert into pgq.message_1 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            1,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    end if;
+                else
+                    if state.segment <= 2 then
+                        insert into pgq.message_2 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            2,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    else
+                        insert into pgq.message_3 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            3,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if state.segment <= 5 then
+                    if state.segment <= 4 then
+                        insert into pgq.message_4 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            4,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    else
+                        insert into pgq.message_5 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            5,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    end if;
+                else
+                    if state.segment <= 6 then
+                        insert into pgq.message_6 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            6,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    else
+                        insert into pgq.message_7 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            7,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        else
+            if state.segment <= 11 then
+                if state.segment <= 9 then
+                    if state.segment <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            8,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            9,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    end if;
+                else
+                    if state.segment <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            10,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            11,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if state.segment <= 13 then
+                    if state.segment <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            12,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            13,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    end if;
+                else
+                    if state.segment <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            14,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            state.partition_id,
+                            b.log_offset,
+                            stamp,
+                            15,
+                            b.key,
+                            b.header,
+                            null,
+                            substring(whole from b.start for b.length)
+                        from (
+                            select
+                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                                unnest(_publish_packed.starts) as start,
+                                unnest(_publish_packed.lengths) as length,
+                                unnest(_publish_packed.keys) as key,
+                                unnest(_publish_packed.headers) as header
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                $1,
+                b.log_offset,
+                $2,
+                %1$s,
+                b.key,
+                b.header,
+                null,
+                substring($3 from b.start for b.length)
+            from (
+                select
+                    generate_series($4 + 1, $4 + $5) as log_offset,
+                    unnest($6) as start,
+                    unnest($7) as length,
+                    unnest($8) as key,
+                    unnest($9) as header
+            ) as b
+        $leaf$, state.segment)
+        using state.partition_id, stamp, whole, tip_offset, size, _publish_packed.starts, _publish_packed.lengths, _publish_packed.keys, _publish_packed.headers;
+    end if;
 
     if state.notify and size > 0 then
         perform pg_notify('pgq_topic', _publish_packed.topic);
@@ -6976,6 +15246,284 @@ $$;
 comment on function pgq._enqueue_row() is
 'Calls enqueue for each row inserted into enqueue_rows.';
 
+-- ==== sql/operations/_expire_jobs.sql
+
+create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
+returns setof pgq.cleanup_report
+language sql
+volatile
+parallel unsafe
+as $$
+with found as materialized (
+    select j.job_id
+    from pgq.job as j
+    where j.job_id = any(_expire_jobs.job_ids)
+        and j.expires_at <= _expire_jobs.moment
+        and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
+    for update skip locked
+),
+
+expired as (
+    delete from pgq.job as j
+    using found as f
+    where j.job_id = f.job_id
+    returning j.*
+),
+
+archived as (
+    insert into pgq.job_archive (
+        job_id,
+        queue_id,
+        ended_at,
+        segment,
+        attempt,
+        outcome,
+        label,
+        last_error,
+        partition_id,
+        log_offset
+    )
+    select
+        e.job_id,
+        e.queue_id,
+        _expire_jobs.moment,
+        e.segment,
+        e.attempt,
+        'expired',
+        e.label,
+        e.last_error,
+        nullif(e.partition_id, q.partition_id),
+        case when q.partition_id <> e.partition_id then e.log_offset end
+    from expired as e
+    inner join pgq.queue as q on q.queue_id = e.queue_id
+    where q.archive
+)
+
+select 'jobs expired', q.queue, count(*)
+from expired as e
+inner join pgq.queue as q on q.queue_id = e.queue_id
+group by q.queue
+$$;
+
+comment on function pgq._expire_jobs(bigint[], timestamptz) is
+'Of these jobs, removes those that are past their retention and held by no worker.';
+
+-- ==== sql/operations/_sweep_queue.sql
+
+create function pgq._sweep_queue(
+    queue_id bigint,
+    max_attempts integer,
+    swept_at timestamptz,
+    safe_at timestamptz,
+    moment timestamptz
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    exhausted bigint[];
+    reached timestamptz;
+    buried bigint := 0;
+begin
+    -- What became due since the last time, a thousand of each priority at most. The next time goes
+    -- on where this one ends, but not behind where somebody may still write.
+    select
+        array_agg(j.job_id) filter (where j.attempt >= _sweep_queue.max_attempts),
+        least(
+            min(j.last_at) filter (where j.number = 1000),
+            _sweep_queue.safe_at
+        )
+    into exhausted, reached
+    from generate_series(0, 9) as p (priority)
+    cross join lateral (
+        select
+            k.job_id,
+            k.attempt,
+            row_number() over (order by k.visible_at, k.job_id) as number,
+            k.visible_at as last_at
+        from pgq.job as k
+        where k.queue_id = _sweep_queue.queue_id
+            and k.priority = p.priority
+            and k.visible_at >= _sweep_queue.swept_at
+            and k.visible_at <= _sweep_queue.moment
+        order by k.visible_at, k.job_id
+        limit 1000
+    ) as j;
+
+    if exhausted is not null then
+        buried := pgq._bury_exhausted(
+            exhausted, _sweep_queue.max_attempts, _sweep_queue.moment
+        );
+    end if;
+
+    update pgq.queue_floor_lock as l
+    set swept_at = reached
+    where l.queue_id = _sweep_queue.queue_id
+        and reached > l.swept_at
+        or l.queue_id = _sweep_queue.queue_id
+        and l.swept_at > _sweep_queue.moment;
+
+    return buried;
+end
+$$;
+
+comment on function pgq._sweep_queue(bigint, integer, timestamptz, timestamptz, timestamptz) is
+'Moves jobs of a queue that lost their worker on their last attempt to the dead ones, as far as their
+leases ended since the last time, and returns how many.';
+
+-- ==== sql/operations/_lower_floor.sql
+
+create function pgq._lower_floor(queue_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Those of labels begin anew; it costs their next claims one longer walk.
+    delete from pgq.queue_floor as f
+    where f.queue_id = _lower_floor.queue_id
+        and f.label <> '';
+
+    -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
+    -- there.
+    insert into pgq.queue_floor (
+        queue_id,
+        label,
+        seq,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
+    )
+    select
+        f.queue_id,
+        '',
+        f.seq + 1,
+        s.floor_times,
+        s.floor_ids,
+        f.recorded_at,
+        f.safe_at,
+        f.candidate_at,
+        f.candidate_xid
+    from (
+        select g.*
+        from pgq.queue_floor as g
+        where g.queue_id = _lower_floor.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    cross join lateral (
+        select
+            array_agg(
+                case when j.below then j.visible_at else p.floor_time end order by p.place
+            ) as floor_times,
+            array_agg(
+                case when j.below then j.job_id else p.floor_id end order by p.place
+            ) as floor_ids,
+            bool_or(j.below) as below
+        from unnest(f.floor_times, f.floor_ids)
+            with ordinality as p (floor_time, floor_id, place)
+        left join lateral (
+            select
+                k.visible_at,
+                k.job_id,
+                (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
+            from pgq.job as k
+            where k.queue_id = f.queue_id
+                and k.priority = p.place - 1
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true
+    ) as s
+    where s.below
+    on conflict do nothing;
+
+    return found;
+end
+$$;
+
+comment on function pgq._lower_floor(bigint) is
+'Lowers the floors of a queue, whose floor lock the caller holds, to the first job below them, and
+says whether there was one.';
+
+-- ==== sql/operations/_sweep_jobs.sql
+
+create function pgq._sweep_jobs(moment timestamptz)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    buried bigint;
+begin
+    for target in
+        select q.queue_id, q.queue, q.max_attempts, l.swept_at, f.recorded_at, f.safe_at
+        from pgq.queue as q
+        inner join pgq.queue_floor_lock as l on l.queue_id = q.queue_id
+        cross join lateral (
+            select g.recorded_at, g.safe_at
+            from pgq.queue_floor as g
+            where g.queue_id = q.queue_id
+                and g.label = ''
+            order by g.seq desc
+            limit 1
+        ) as f
+        where exists (select from pgq.job as j where j.queue_id = q.queue_id)
+    loop
+        -- Where workers do not raise the floor themselves.
+        if target.recorded_at not between _sweep_jobs.moment - interval '5 seconds'
+            and _sweep_jobs.moment
+        then
+            perform pgq._raise_floor(target.queue_id, null, _sweep_jobs.moment);
+        end if;
+
+        perform
+        from pgq.queue_floor_lock as l
+        where l.queue_id = target.queue_id
+        for no key update skip locked;
+        continue when not found;
+
+        -- Should the clock have been set back, nothing below counts as swept.
+        if target.swept_at > _sweep_jobs.moment then
+            target.swept_at := '-infinity';
+        end if;
+
+        buried := pgq._sweep_queue(
+            target.queue_id,
+            target.max_attempts,
+            target.swept_at,
+            least(_sweep_jobs.moment, target.safe_at),
+            _sweep_jobs.moment
+        );
+        if buried > 0 then
+            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
+        end if;
+        if buried >= 1000 then
+            return next row('more', 'jobs dead', 1)::pgq.cleanup_report;
+        end if;
+
+        if pgq._lower_floor(target.queue_id) then
+            return next row('floor lowered', target.queue, 1)::pgq.cleanup_report;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._sweep_jobs(timestamptz) is
+'The part of cleanup that looks, queue by queue, for jobs that lost their worker on their last
+attempt, and for jobs that no claim would find.';
+
 -- ==== sql/operations/_clean_jobs.sql
 
 create function pgq._clean_jobs(moment timestamptz)
@@ -6985,161 +15533,91 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    found_ids bigint[];
+    batch constant integer := 10000;
 begin
-    return query
-    with found as materialized (
+    -- Those that are due longest are looked at, as many as one call may remove. An expired job
+    -- that stands further behind is passed over by claims until its turn comes.
+    found_ids := array(
         select j.job_id
-        from pgq.job as j
+        from pgq.queue as q
+        cross join generate_series(0, 9) as p (priority)
+        cross join lateral (
+            select k.job_id, k.expires_at, k.visible_at, k.lease_token
+            from pgq.job as k
+            where k.queue_id = q.queue_id
+                and k.priority = p.priority
+            order by k.visible_at, k.job_id
+            limit 1000
+        ) as j
         where j.expires_at <= _clean_jobs.moment
             and (j.lease_token is null or j.visible_at <= _clean_jobs.moment)
-        for update skip locked
-    ),
-
-    expired as (
-        delete from pgq.job as j
-        using found as f
-        where j.job_id = f.job_id
-        returning j.*
-    ),
-
-    archived as (
-        insert into pgq.job_archive (
-            job_id, queue_id, ended_at, segment, attempt, outcome, label, last_error
-        )
-        select
-            e.job_id,
-            e.queue_id,
-            _clean_jobs.moment,
-            e.segment,
-            e.attempt,
-            'expired',
-            e.label,
-            e.last_error
-        from expired as e
-        inner join pgq.queue as q on q.queue_id = e.queue_id
-        where q.archive
-    )
-
-    select 'jobs expired', q.queue, count(*)
-    from expired as e
-    inner join pgq.queue as q on q.queue_id = e.queue_id
-    group by q.queue;
+        limit batch
+    );
+    return query
+    select r.*
+    from pgq._expire_jobs(found_ids, _clean_jobs.moment) as r;
+    if cardinality(found_ids) >= 1000 then
+        return next row('more', 'jobs expired', 1)::pgq.cleanup_report;
+    end if;
 
     return query
-    with found as materialized (
-        select j.job_id, j.queue_id, q.max_attempts
-        from pgq.job as j
-        inner join pgq.queue as q on q.queue_id = j.queue_id
-        where j.attempt >= q.max_attempts
-            and j.visible_at <= _clean_jobs.moment
-        for update of j skip locked
-    ),
-
-    buried as (
-        select pgq._bury(
-            array[f.job_id], f.max_attempts, 'the lease of the last attempt ran out'
-        ), f.queue_id
-        from found as f
-    )
-
-    select 'jobs dead', q.queue, count(*)
-    from buried as b
-    inner join pgq.queue as q on q.queue_id = b.queue_id
-    group by q.queue;
+    select r.*
+    from pgq._sweep_jobs(_clean_jobs.moment) as r;
 
     return query
-    with removed as (
+    with old as materialized (
+        select d.job_id, q.queue
+        from pgq.queue as q
+        cross join lateral (
+            select e.job_id
+            from pgq.dead_job as e
+            where e.queue_id = q.queue_id
+                and e.died_at <= _clean_jobs.moment - q.retention
+            order by e.died_at
+            limit batch
+        ) as d
+        limit batch
+    ),
+
+    removed as (
         delete from pgq.dead_job as d
-        using pgq.queue as q
-        where q.queue_id = d.queue_id
-            and d.died_at + q.retention <= _clean_jobs.moment
-        returning q.queue
+        using old as o
+        where d.job_id = o.job_id
+        returning o.queue
     )
 
     select 'dead letters removed', r.queue, count(*)
     from removed as r
     group by r.queue;
 
-    -- An enqueue that was under way when its queue was dropped.
-    delete from pgq.job as j
-    where not exists (select from pgq.queue as q where q.queue_id = j.queue_id);
-    delete from pgq.dead_job as d
-    where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
-
-    -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
-    -- there.
-    return query
-    with lock as materialized (
-        select l.queue_id
-        from pgq.queue_floor_lock as l
-        for no key update skip locked
-    ),
-
-    stranded as (
-        select
-            f.queue_id,
-            f.seq,
-            f.recorded_at,
-            f.safe_at,
-            f.candidate_at,
-            f.candidate_xid,
-            s.floor_times,
-            s.floor_ids
-        from lock as l
-        cross join lateral (
-            select g.*
-            from pgq.queue_floor as g
-            where g.queue_id = l.queue_id
-            order by g.seq desc
+    -- An enqueue or a claim that was under way when its queue was dropped. The ids of queues that
+    -- have jobs are found one after the other, without a look at all jobs.
+    with recursive having_jobs as (
+        (select j.queue_id from pgq.job as j order by j.queue_id limit 1)
+        union all
+        select (
+            select j.queue_id
+            from pgq.job as j
+            where j.queue_id > h.queue_id
+            order by j.queue_id
             limit 1
-        ) as f
-        cross join lateral (
-            select
-                array_agg(
-                    case when j.below then j.visible_at else p.floor_time end order by p.place
-                ) as floor_times,
-                array_agg(
-                    case when j.below then j.job_id else p.floor_id end order by p.place
-                ) as floor_ids,
-                bool_or(j.below) as below
-            from unnest(f.floor_times, f.floor_ids)
-                with ordinality as p (floor_time, floor_id, place)
-            left join lateral (
-                select
-                    k.visible_at,
-                    k.job_id,
-                    (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
-                from pgq.job as k
-                where k.queue_id = f.queue_id
-                    and k.priority = p.place - 1
-                order by k.visible_at, k.job_id
-                limit 1
-            ) as j on true
-        ) as s
-        where s.below
-    ),
-
-    lowered as (
-        insert into pgq.queue_floor (
-            queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
         )
-        select
-            s.queue_id,
-            s.seq + 1,
-            s.floor_times,
-            s.floor_ids,
-            s.recorded_at,
-            s.safe_at,
-            s.candidate_at,
-            s.candidate_xid
-        from stranded as s
-        on conflict do nothing
-        returning queue_id
+        from having_jobs as h
+        where h.queue_id is not null
     )
 
-    select 'floor lowered', q.queue, 1::bigint
-    from lowered as l
-    inner join pgq.queue as q on q.queue_id = l.queue_id;
+    delete from pgq.job as j
+    where j.job_id in (
+        select k.job_id
+        from having_jobs as h
+        inner join pgq.job as k on k.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    );
+    delete from pgq.dead_job as d
+    where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
 end
 $$;
 
@@ -7156,29 +15634,65 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    target record;
+    trimmed bigint;
+    total bigint := 0;
 begin
-    return query
-    with trimmed as (
-        delete from pgq.group_position as j
-        using pgq.group_partition as l
-        where j.group_id = l.group_id
-            and j.partition = l.partition
-            and j.seq < (
-                select k.seq - 1000
-                from pgq.group_position as k
-                where k.group_id = l.group_id
-                    and k.partition = l.partition
-                order by k.seq desc
-                limit 1
-            )
-        returning j.group_id
-    )
+    -- Each journal keeps its last 1000 rows. A few more than that are let be, so that not every call
+    -- changes every row.
+    for target in
+        select l.group_id, l.partition, l.topic, l.consumer_group, e.seq - 1000 as keep_from
+        from pgq.group_partition as l
+        cross join lateral (
+            select k.seq
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+            order by k.seq desc
+            limit 1
+        ) as e
+        cross join lateral (
+            select k.seq
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+                and k.seq >= l.trimmed_seq
+            order by k.seq
+            limit 1
+        ) as s
+        where s.seq < e.seq - 1000
+    loop
+        if total >= 20000 then
+            return next row('more', 'positions', 1)::pgq.cleanup_report;
+            exit;
+        end if;
 
-    select 'positions trimmed', t.topic || '/' || g.consumer_group, count(*)
-    from trimmed as r
-    inner join pgq.consumer_group as g on g.group_id = r.group_id
-    inner join pgq.topic as t on t.topic_id = g.topic_id
-    group by t.topic, g.consumer_group;
+        -- A member that has this row locked is let be. The change of the row makes one whose
+        -- snapshot is older than the trimming try again.
+        perform
+        from pgq.group_partition as l
+        where l.group_id = target.group_id
+            and l.partition = target.partition
+        for no key update skip locked;
+        continue when not found;
+
+        update pgq.group_partition as l
+        set trimmed_seq = target.keep_from
+        where l.group_id = target.group_id
+            and l.partition = target.partition;
+
+        delete from pgq.group_position as j
+        where j.group_id = target.group_id
+            and j.partition = target.partition
+            and j.seq < target.keep_from;
+        get diagnostics trimmed = row_count;
+
+        total := total + trimmed;
+        return next row(
+            'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
+        )::pgq.cleanup_report;
+    end loop;
 end
 $$;
 
@@ -7267,9 +15781,14 @@ $$;
 comment on function pgq._clean_writes(timestamptz) is
 'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.';
 
--- ==== sql/operations/_close_segments.sql
+-- ==== sql/operations/_carry_jobs.sql
 
-create function pgq._close_segments(started pg_snapshot, horizon xid8)
+create function pgq._carry_jobs(
+    leaf integer,
+    queue_id bigint,
+    moment timestamptz,
+    max_jobs integer
+)
 returns setof pgq.cleanup_report
 language plpgsql
 volatile
@@ -7277,27 +15796,285 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    target pgq.segment;
-    place record;
+    living bigint[];
+    dead bigint[];
 begin
-    -- Note from which transaction on nobody can write to a sealed segment any more: the id that
-    -- this one took when it had seen the segment sealed. An id from before a restore into another
-    -- cluster may lie in the future here: all its contemporaries are gone.
-    update pgq.segment as s
-    set horizon = _close_segments.horizon
-    where s.state = 'sealed'
-        and _close_segments.horizon is not null
-        and (
-            s.horizon is null
-            and (
-                s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
-                or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
+    living := array(
+        select j.job_id
+        from pgq.job as j
+        where j.segment = _carry_jobs.leaf
+            and j.queue_id = coalesce(_carry_jobs.queue_id, j.queue_id)
+        limit _carry_jobs.max_jobs
+        for update skip locked
+    );
+    return query
+    select r.*
+    from pgq._expire_jobs(living, _carry_jobs.moment) as r;
+
+    dead := array(
+        select d.job_id
+        from pgq.dead_job as d
+        where d.segment = _carry_jobs.leaf
+            and d.queue_id = coalesce(_carry_jobs.queue_id, d.queue_id)
+        limit _carry_jobs.max_jobs - cardinality(living)
+        for update skip locked
+    );
+
+    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job whose
+    -- message is missing is carried without one.
+    execute format(
+        'insert into pgq.message (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            q.partition_id,
+            l.job_id,
+            m.published_at,
+            q.segment,
+            m.key,
+            m.headers,
+            m.payload,
+            m.body
+        from (
+            select j.job_id, j.queue_id, j.partition_id, j.log_offset
+            from pgq.job as j
+            where j.job_id = any($1)
+            union all
+            select d.job_id, d.queue_id, d.partition_id, d.log_offset
+            from pgq.dead_job as d
+            where d.job_id = any($2)
+        ) as l
+        inner join pgq.queue as q on q.queue_id = l.queue_id
+        inner join pgq.message_%s as m
+            on m.partition_id = l.partition_id
+            and m.log_offset = l.log_offset
+        on conflict do nothing',
+        _carry_jobs.leaf
+    )
+    using living, dead;
+
+    return query
+    with moved as (
+        update pgq.job as j
+        set
+            segment = q.segment,
+            partition_id = q.partition_id,
+            log_offset = j.job_id
+        from pgq.queue as q
+        where j.job_id = any(living)
+            and q.queue_id = j.queue_id
+        returning j.job_id
+    ),
+
+    moved_dead as (
+        update pgq.dead_job as d
+        set
+            segment = q.segment,
+            partition_id = q.partition_id,
+            log_offset = d.job_id
+        from pgq.queue as q
+        where d.job_id = any(dead)
+            and q.queue_id = d.queue_id
+        returning d.job_id
+    )
+
+    select 'payloads moved', _carry_jobs.leaf::text, c.moved
+    from (
+        select (select count(*) from moved) + (select count(*) from moved_dead) as moved
+    ) as c
+    where c.moved > 0;
+end
+$$;
+
+comment on function pgq._carry_jobs(integer, bigint, timestamptz, integer) is
+'Carries the payloads of unfinished and dead jobs, of one queue or of all, from a segment to those
+written to now, a batch at a time. A job that somebody has locked is left for the next time.';
+
+-- ==== sql/operations/_clean_leftovers.sql
+
+create function pgq._clean_leftovers(moment timestamptz)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.leftover;
+    budget bigint := 10000;
+    removed bigint;
+    archived bigint;
+begin
+    for target in
+        select o.*
+        from pgq.leftover as o
+        where o.remove_at <= _clean_leftovers.moment
+        order by o.remove_at
+        for update skip locked
+    loop
+        -- What goes, goes from sight first.
+        delete from pgq.segment_range as r
+        using pgq.segment_range as s
+        where s.partition_id = target.partition_id
+            and s.segment = target.segment
+            and s.first_offset between target.first_offset and target.last_offset
+            and r.partition_id = s.partition_id
+            and r.first_offset <= s.first_offset
+            and exists (
+                select
+                from pgq.segment_range as n
+                where n.partition_id = s.partition_id
+                    and n.first_offset > s.first_offset
+            );
+
+        if target.queue_id is not null then
+            -- Jobs that live on keep their payloads, elsewhere.
+            return query
+            select r.*
+            from pgq._carry_jobs(
+                target.segment, target.queue_id, _clean_leftovers.moment, budget::integer
+            ) as r;
+        end if;
+
+        execute format(
+            'with old as materialized (
+                select m.log_offset
+                from pgq.message_%1$s as m
+                where m.partition_id = $1
+                    and m.log_offset between $2 and $3
+                    and not exists (
+                        select
+                        from pgq.job as j
+                        where j.job_id = m.log_offset
+                            and j.partition_id = $1
+                            and j.segment = %1$s
+                    )
+                    and not exists (
+                        select
+                        from pgq.dead_job as d
+                        where d.job_id = m.log_offset
+                            and d.partition_id = $1
+                            and d.segment = %1$s
+                    )
+                order by m.log_offset
+                limit $4
             )
-            or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            delete from pgq.message_%1$s as m
+            using old as o
+            where m.partition_id = $1
+                and m.log_offset = o.log_offset',
+            target.segment
+        )
+        using target.partition_id, target.first_offset, target.last_offset, budget;
+        get diagnostics removed = row_count;
+        budget := budget - removed;
+
+        archived := 0;
+        if target.queue_id is not null and budget > 0 then
+            execute format(
+                'delete from pgq.job_archive_%1$s as a
+                where a.ctid = any(array(
+                    select b.ctid
+                    from pgq.job_archive_%1$s as b
+                    where b.queue_id = $1
+                    limit $2
+                ))',
+                target.segment
+            )
+            using target.queue_id, budget;
+            get diagnostics archived = row_count;
+            budget := budget - archived;
+        end if;
+
+        if removed + archived > 0 then
+            return next row(
+                'leftovers removed', target.segment::text, removed + archived
+            )::pgq.cleanup_report;
+        end if;
+        if budget <= 0 then
+            return next row('more', 'leftovers', 1)::pgq.cleanup_report;
+            return;
+        end if;
+
+        -- Jobs that were locked are looked for again.
+        continue when exists (
+            select from pgq.job as j
+            where j.segment = target.segment
+                and j.queue_id = target.queue_id
+        ) or exists (
+            select from pgq.dead_job as d
+            where d.segment = target.segment
+                and d.queue_id = target.queue_id
         );
+        delete from pgq.leftover as o
+        where o.partition_id = target.partition_id
+            and o.segment = target.segment
+            and o.first_offset = target.first_offset;
+    end loop;
+end
+$$;
+
+comment on function pgq._clean_leftovers(timestamptz) is
+'The part of cleanup that deletes what was stored without a retention and is not to be kept any more.';
+
+-- ==== sql/operations/_close_segments.sql
+
+create function pgq._close_segments(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    place record;
+    row_xid bigint;
+    own_xid bigint := pg_current_xact_id()::text::bigint;
+    entered integer := 0;
+begin
+    for target in
+        select s.segment
+        from pgq.segment as s
+        where s.state = 'sealed'
+            and (
+                s.horizon is null
+                and (
+                    s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
+                    or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                )
+                or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        for update skip locked
+    loop
+        -- Note from which transaction on nobody can write to it any more: an id taken after it was
+        -- seen sealed. Where this transaction had its own before, the row has one, for cleanup does
+        -- each of its parts in a subtransaction. An id from before a restore into another cluster
+        -- may lie in the future here: all its contemporaries are gone.
+        update pgq.segment as s
+        set horizon = _close_segments.horizon
+        where s.segment = target.segment
+        returning s.xmin::text::bigint
+        into row_xid;
+
+        continue when _close_segments.horizon is not null;
+
+        row_xid := row_xid + (own_xid >> 32 << 32);
+        if row_xid < own_xid then
+            row_xid := row_xid + (1::bigint << 32);
+        end if;
+
+        update pgq.segment as s
+        set horizon = row_xid::text::xid8
+        where s.segment = target.segment;
+    end loop;
 
     for target in
-        select s.*
+        select s.segment
         from pgq.segment as s
         where s.state = 'sealed'
             and s.horizon <= pg_snapshot_xmin(_close_segments.started)
@@ -7313,18 +16090,24 @@ begin
                     p.segment,
                     p.segment_first_offset,
                     p.segment_entered_at,
-                    t.segment,
-                    t.notify
+                    p.segment_until,
+                    p.notify
                 )::pgq._partition_state as state,
-                t.topic
+                p.topic
             from pgq.partition as p
-            inner join pgq.topic as t on t.topic_id = p.topic_id
             where p.segment = target.segment
-            order by t.topic_id, p.partition
+            order by p.topic_id, p.partition
+            limit 1000 - entered
             for no key update of p skip locked
         loop
             perform pgq._enter_segment(place.topic, place.state);
+            entered := entered + 1;
         end loop;
+
+        if entered >= 1000 then
+            return next row('more', 'segment closing', 1)::pgq.cleanup_report;
+            return;
+        end if;
 
         -- A new statement, so it sees what was skipped.
         continue when exists (select from pgq.partition as p where p.segment = target.segment);
@@ -7332,7 +16115,7 @@ begin
         update pgq.segment as s
         set
             state = 'closed',
-            closed_at = pgq._clock()
+            closed_at = _close_segments.moment
         where s.segment = target.segment;
 
         return next row('segment closed', target.segment::text, 1)::pgq.cleanup_report;
@@ -7340,8 +16123,114 @@ begin
 end
 $$;
 
-comment on function pgq._close_segments(pg_snapshot, xid8) is
+comment on function pgq._close_segments(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';
+
+-- ==== sql/operations/_seal_segment.sql
+
+create function pgq._seal_segment(storage_class_id bigint, moment timestamptz)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    class pgq.storage_class;
+    opened_at timestamptz;
+    leaf integer;
+    due boolean;
+    used boolean;
+    filled boolean;
+begin
+    -- Whoever is about to put something into its segment holds this row.
+    select c.*
+    into class
+    from pgq.storage_class as c
+    where c.storage_class_id = _seal_segment.storage_class_id
+    for update skip locked;
+
+    used := exists (
+        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
+    ) or exists (
+        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
+    );
+
+    if class.segment is null then
+        -- Nobody keeps anything in this class any more.
+        if not used
+            and not exists (
+                select from pgq.segment as s
+                where s.storage_class_id = class.storage_class_id
+            )
+        then
+            delete from pgq.storage_class as c
+            where c.storage_class_id = class.storage_class_id;
+        end if;
+        return null;
+    end if;
+
+    select s.opened_at
+    into opened_at
+    from pgq.segment as s
+    where s.segment = class.segment;
+
+    if opened_at > _seal_segment.moment then
+        -- The clock was ahead when it was opened.
+        update pgq.segment as s
+        set opened_at = _seal_segment.moment
+        where s.segment = class.segment;
+        opened_at := _seal_segment.moment;
+    end if;
+
+    due := (opened_at + class.retention / 3 <= _seal_segment.moment) is true
+        or (
+            pg_table_size(('pgq.message_' || class.segment)::regclass) > class.max_bytes / 3
+        ) is true;
+    if used and not due then
+        return null;
+    end if;
+
+    execute format(
+        'select exists (select from pgq.message_%1$s) or exists (select from pgq.job_archive_%1$s)',
+        class.segment
+    )
+    into filled;
+    if used and not filled then
+        -- An empty segment does not age.
+        update pgq.segment as s
+        set opened_at = _seal_segment.moment
+        where s.segment = class.segment;
+        return null;
+    end if;
+
+    leaf := class.segment;
+    update pgq.segment as s
+    set
+        state = 'sealed',
+        sealed_at = _seal_segment.moment,
+        sealed_xid = pg_current_xact_id()
+    where s.segment = leaf;
+
+    if used then
+        class.segment := pgq._open_segment(class.storage_class_id);
+    else
+        update pgq.storage_class as c
+        set segment = null
+        where c.storage_class_id = class.storage_class_id;
+    end if;
+
+    update pgq.queue as q
+    set segment = class.segment
+    where q.storage_class_id = class.storage_class_id;
+
+    return leaf;
+end
+$$;
+
+comment on function pgq._seal_segment(bigint, timestamptz) is
+'Lets a storage class go on to a new segment when its open one is old or large enough, and returns
+the number of the one before; forgets a class that is out of use.';
 
 -- ==== sql/operations/_seal_segments.sql
 
@@ -7353,180 +16242,81 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    class pgq.storage_class;
-    target pgq.segment;
-    used boolean;
-    filled boolean;
+    class_id bigint;
+    sealed integer;
 begin
-    for class in
-        select c.*
-        from pgq.storage_class as c
-        order by c.storage_class_id
-        for update skip locked
-    loop
-        select s.*
-        into target
-        from pgq.segment as s
-        where s.storage_class_id = class.storage_class_id
-            and s.state = 'open';
-
-        used := exists (
-            select from pgq.topic as t where t.storage_class_id = class.storage_class_id
-        ) or exists (
-            select from pgq.queue as q where q.storage_class_id = class.storage_class_id
-        );
-
-        if target.segment is null then
-            -- Nobody keeps anything in this class any more.
-            if not used
-                and not exists (
-                    select from pgq.segment as s
-                    where s.storage_class_id = class.storage_class_id
-                )
-            then
-                delete from pgq.storage_class as c
-                where c.storage_class_id = class.storage_class_id;
+    foreach class_id in array array(
+        select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
+    ) loop
+        -- Each for itself: one that is busy does not hinder the others.
+        begin
+            sealed := pgq._seal_segment(class_id, _seal_segments.moment);
+            if sealed is not null then
+                return next row('segment sealed', sealed::text, 1)::pgq.cleanup_report;
             end if;
-            continue;
-        end if;
-
-        filled := exists (select from pgq.message as m where m.segment = target.segment)
-            or exists (select from pgq.job_archive as a where a.segment = target.segment);
-
-        if used and not filled then
-            -- An empty segment does not age.
-            update pgq.segment as s
-            set opened_at = _seal_segments.moment
-            where s.segment = target.segment;
-            continue;
-        end if;
-
-        continue when used
-            and (target.opened_at + class.retention / 3 <= _seal_segments.moment) is not true
-            and (
-                pg_table_size(('pgq.message_' || target.segment)::regclass) > class.max_bytes / 3
-            ) is not true;
-
-        update pgq.segment as s
-        set
-            state = 'sealed',
-            sealed_at = _seal_segments.moment,
-            sealed_xid = pg_current_xact_id()
-        where s.segment = target.segment;
-
-        if used then
-            perform pgq._open_segment(class.storage_class_id);
-
-            update pgq.topic as t
-            set segment = pgq._open_segment_of(class.storage_class_id)
-            where t.storage_class_id = class.storage_class_id;
-
-            update pgq.queue as q
-            set segment = pgq._open_segment_of(class.storage_class_id)
-            where q.storage_class_id = class.storage_class_id;
-        end if;
-
-        return next row('segment sealed', target.segment::text, 1)::pgq.cleanup_report;
+        exception
+            when lock_not_available then
+                return next row(
+                    'busy', 'storage class ' || class_id, 1
+                )::pgq.cleanup_report;
+        end;
     end loop;
 end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
-'The part of cleanup that lets a storage class go on to a new segment, and forgets classes out of
-use.';
+'The part of cleanup that lets storage classes go on to a new segment, and forgets those out of use.';
 
--- ==== sql/operations/_move_payloads.sql
+-- ==== sql/operations/_truncate_segment.sql
 
-create function pgq._move_payloads(leaf integer)
-returns bigint
+create function pgq._truncate_segment(segment integer)
+returns setof pgq.cleanup_report
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
-declare
-    moved bigint := 0;
-    moved_now bigint;
 begin
-    -- The caller has the leaf for itself. A job that is being finished right now keeps its row
-    -- locked, and the lock timeout of the caller ends the attempt. One that died, or was redriven,
-    -- while its row was waited for has a new row, which only the next statement sees.
-    loop
-        with living as materialized (
-            select j.job_id, j.queue_id
-            from pgq.job as j
-            where j.segment = _move_payloads.leaf
-            union all
-            select d.job_id, d.queue_id
-            from pgq.dead_job as d
-            where d.segment = _move_payloads.leaf
-        ),
-
-        copied as (
-            insert into pgq.message (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                m.partition_id,
-                m.log_offset,
-                m.published_at,
-                q.segment,
-                m.key,
-                m.headers,
-                m.payload,
-                m.body
-            from living as l
-            inner join pgq.queue as q on q.queue_id = l.queue_id
-            inner join pgq.message as m
-                on m.segment = _move_payloads.leaf
-                and m.partition_id = q.partition_id
-                and m.log_offset = l.job_id
-            on conflict do nothing
-        ),
-
-        moved_jobs as (
-            update pgq.job as j
-            set segment = q.segment
-            from pgq.queue as q
-            where j.segment = _move_payloads.leaf
-                and q.queue_id = j.queue_id
-            returning j.job_id
-        ),
-
-        moved_dead_jobs as (
-            update pgq.dead_job as d
-            set segment = q.segment
-            from pgq.queue as q
-            where d.segment = _move_payloads.leaf
-                and q.queue_id = d.queue_id
-            returning d.job_id
-        )
-
-        select (select count(*) from moved_jobs) + (select count(*) from moved_dead_jobs)
-        into moved_now;
-
-        moved := moved + moved_now;
-
-        exit when not exists (
-            select
-            from pgq.job as j
-            inner join pgq.queue as q on q.queue_id = j.queue_id
-            where j.segment = _move_payloads.leaf
-        ) and not exists (
-            select
-            from pgq.dead_job as d
-            inner join pgq.queue as q on q.queue_id = d.queue_id
-            where d.segment = _move_payloads.leaf
+    -- Only those who read this very segment are in the way. Wait a moment at most, and try again
+    -- next time: whoever reads behind us would wait as well.
+    begin
+        execute format(
+            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode',
+            _truncate_segment.segment
         );
-    end loop;
+        execute format(
+            'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
+        );
+    exception
+        when lock_not_available then
+            return next row(
+                'segment busy', _truncate_segment.segment::text, 1
+            )::pgq.cleanup_report;
+            return;
+    end;
 
-    return moved;
+    -- The log of a partition begins behind what is removed. Older messages that were to be kept
+    -- longer, before its retention became shorter, go from sight with it.
+    delete from pgq.segment_range as r
+    using pgq.segment_range as s
+    where s.segment = _truncate_segment.segment
+        and r.partition_id = s.partition_id
+        and r.first_offset <= s.first_offset;
+
+    delete from pgq.leftover as o
+    where o.segment = _truncate_segment.segment;
+    delete from pgq.segment as s
+    where s.segment = _truncate_segment.segment;
+    update pgq.leaf as l
+    set free = true
+    where l.leaf = _truncate_segment.segment;
+
+    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_report;
 end
 $$;
 
-comment on function pgq._move_payloads(integer) is
-'Copies the payloads of unfinished and dead jobs from a segment to those written to now, and
-returns how many.';
+comment on function pgq._truncate_segment(integer) is
+'Empties a segment that nobody needs any more, unless somebody is reading it.';
 
 -- ==== sql/operations/_truncate_segments.sql
 
@@ -7539,9 +16329,16 @@ as $$
 #variable_conflict use_column
 declare
     target record;
-    moved bigint;
     bytes bigint;
+    archived boolean;
+    carried bigint;
+    budget bigint := 10000;
 begin
+    -- The clock was ahead when they were closed.
+    update pgq.segment as s
+    set closed_at = _truncate_segments.moment
+    where s.closed_at > _truncate_segments.moment;
+
     for target in
         select
             s.segment,
@@ -7549,12 +16346,7 @@ begin
             c.max_bytes,
             c.storage_class_id,
             s.closed_at,
-            not exists (
-                select from pgq.topic as t where t.storage_class_id = c.storage_class_id
-            )
-            and not exists (
-                select from pgq.queue as q where q.storage_class_id = c.storage_class_id
-            )
+            c.segment is null
             and not exists (
                 select from pgq.segment_range as r where r.segment = s.segment
             ) as out_of_use
@@ -7573,49 +16365,52 @@ begin
                 and s.segment <> target.segment;
         end if;
 
-        -- Here and not in the query of the loop: what that one reads cannot be truncated.
         if target.out_of_use then
-            target.out_of_use := not exists (
-                select
-                from pgq.job_archive as a
-                inner join pgq.queue as q on q.queue_id = a.queue_id
-                where a.segment = target.segment
-            );
+            execute format(
+                'select exists (
+                    select
+                    from pgq.job_archive_%s as a
+                    inner join pgq.queue as q on q.queue_id = a.queue_id
+                )',
+                target.segment
+            )
+            into archived;
+            target.out_of_use := not archived;
         end if;
 
         continue when not target.out_of_use
             and (target.closed_at + target.retention <= _truncate_segments.moment) is not true
             and (bytes >= target.max_bytes) is not true;
 
-        -- Wait a moment at most, and try again next time: whoever reads behind us would wait as
-        -- well.
-        begin
-            execute format(
-                'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode',
-                target.segment
-            );
-            moved := pgq._move_payloads(target.segment);
-            execute format('truncate pgq.message_%1$s, pgq.job_archive_%1$s', target.segment);
-
-            -- The log of a partition begins behind what is removed. Older messages that were to be
-            -- kept longer, before its retention became shorter, go from sight with it.
-            delete from pgq.segment_range as r
-            using pgq.segment_range as s
-            where s.segment = target.segment
-                and r.partition_id = s.partition_id
-                and r.first_offset <= s.first_offset;
-            delete from pgq.segment as s
-            where s.segment = target.segment;
-        exception
-            when lock_not_available then
-                return next row('segment busy', target.segment::text, 1)::pgq.cleanup_report;
-                return;
-        end;
-
-        if moved > 0 then
-            return next row('payloads moved', target.segment::text, moved)::pgq.cleanup_report;
+        -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
+        if budget > 0 then
+            select coalesce(sum(r.amount), 0)
+            into carried
+            from pgq._carry_jobs(
+                target.segment, null, _truncate_segments.moment, budget::integer
+            ) as r;
+            budget := budget - carried;
+            if carried > 0 then
+                return next row(
+                    'payloads moved', target.segment::text, carried
+                )::pgq.cleanup_report;
+            end if;
         end if;
-        return next row('segment truncated', target.segment::text, 1)::pgq.cleanup_report;
+
+        -- None can come to it any more: it is closed, and who changes a job leaves the payload where
+        -- it is.
+        if exists (select from pgq.job as j where j.segment = target.segment)
+            or exists (select from pgq.dead_job as d where d.segment = target.segment)
+        then
+            return next row(
+                case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
+            )::pgq.cleanup_report;
+            continue;
+        end if;
+
+        return query
+        select r.*
+        from pgq._truncate_segment(target.segment) as r;
     end loop;
 end
 $$;
@@ -7653,7 +16448,7 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What holds
     -- strong locks comes last.
     foreach part in array array[
-        'jobs', 'positions', 'writes', 'closing', 'sealing', 'truncation'
+        'jobs', 'positions', 'writes', 'leftovers', 'closing', 'sealing', 'truncation'
     ] loop
         begin
             case part
@@ -7666,9 +16461,12 @@ begin
                 when 'writes' then
                     return query
                     select r.* from pgq._clean_writes(moment) as r;
+                when 'leftovers' then
+                    return query
+                    select r.* from pgq._clean_leftovers(moment) as r;
                 when 'closing' then
                     return query
-                    select r.* from pgq._close_segments(started, horizon) as r;
+                    select r.* from pgq._close_segments(started, horizon, moment) as r;
                 when 'sealing' then
                     return query
                     select r.* from pgq._seal_segments(moment) as r;
@@ -7689,16 +16487,19 @@ comment on function pgq.cleanup() is
 It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
 to the dead ones, forgets bulk writes past their timeout, opens new segments, and empties those that
 are older than their retention. Call it every minute or so, from cron or pg_cron or any client;
-delivery never depends on it, disk space does. It waits 0.2 s at most for a lock; the part that met
-it is then undone and reported as busy, and the next call goes on. Several at once do no harm.
+delivery never depends on it, disk space does. One call does a bounded piece of work: a row with the
+action more says that there is more of it, so call again at once. It waits 0.2 s at most for a lock;
+what met it is then undone and reported as busy, and the next call goes on. Several at once do no
+harm.
 Errors: 25001 not under READ COMMITTED.';
 
 -- ==== sql/shared/leaves.sql
 
--- The leaves that an installation starts with; more are made when all of these are in use.
+-- The leaves that an installation starts with: those that statements name. More are made when all
+-- of these are in use.
 do $leaves$
 begin
-    for leaf in 0 .. 7 loop
+    for leaf in 0 .. 15 loop
         perform pgq._create_leaf(leaf);
     end loop;
 end
@@ -7709,7 +16510,7 @@ $leaves$;
 create view pgq.messages
 with (security_barrier) as
 select
-    t.topic,
+    p.topic,
     p.partition,
     m.log_offset,
     m.published_at,
@@ -7718,14 +16519,22 @@ select
     m.payload,
     m.body,
     m.partition_id
-from pgq.message as m
-inner join pgq.partition as p on m.partition_id = p.partition_id
-inner join pgq.topic as t on p.topic_id = t.topic_id;
+from pgq.partition as p
+cross join lateral (
+    select min(r.first_offset) as first_offset
+    from pgq.segment_range as r
+    where r.partition_id = p.partition_id
+) as f
+inner join pgq.message as m
+    on m.partition_id = p.partition_id
+    and m.log_offset >= f.first_offset;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
 Name the partition by partition_id = (select pgq.check_range(...)), and the offsets: that is an
-index scan, and an error when retention has removed a part of it. Rows come in any order.';
+index scan, and an error when retention has removed a part of it. Rows come in any order. Whoever
+reads the view keeps cleanup from emptying any segment until the transaction ends: keep it short, or
+read with fetch_range.';
 comment on column pgq.messages.topic is 'The topic.';
 comment on column pgq.messages.partition is 'The partition, from 0.';
 comment on column pgq.messages.log_offset is 'Its offset in the partition, from 1.';
@@ -7841,61 +16650,40 @@ comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 -- ==== sql/operations/views.sql
 
 -- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
--- views do without the helpers, but for two that are open to all.
+-- views do without the helpers, but for two that are open to all; the one that tells anything asks
+-- for a key that only the views can read.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
 create view pgq.group_lag
 with (security_barrier) as
 select
-    t.topic,
-    g.consumer_group,
-    p.partition,
+    l.topic,
+    l.consumer_group,
+    l.partition,
     q.next_offset - 1 as position,
     s.tip,
     s.tip - q.next_offset + 1 as lag,
-    case when s.tip >= q.next_offset then o.published_at end as oldest_published_at,
+    s.published_at as oldest_published_at,
     case when q.leased_until > pgq._clock() then q.leased_until end as leased_until
-from pgq.topic as t
-inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-inner join pgq.partition as p on p.topic_id = t.topic_id
+from pgq.group_partition as l
+inner join pgq.partition as p on p.partition_id = l.partition_id
 cross join lateral (
     select j.next_offset, j.leased_until
     from pgq.group_position as j
-    where j.group_id = g.group_id
-        and j.partition = p.partition
+    where j.group_id = l.group_id
+        and j.partition = l.partition
     order by j.seq desc
     limit 1
 ) as q
-cross join lateral (
-    select coalesce(
-        (
-            select m.log_offset
-            from pgq.message as m
-            where m.segment = p.segment
-                and m.partition_id = p.partition_id
-                and m.log_offset >= p.segment_first_offset
-            order by m.log_offset desc
-            limit 1
-        ),
-        p.segment_first_offset - 1
-    ) as tip
-) as s
-left join lateral (
-    select m.published_at
-    from pgq.message as m
-    where m.partition_id = p.partition_id
-        and m.log_offset >= greatest(
-            q.next_offset,
-            (
-                select min(r.first_offset)
-                from pgq.segment_range as r
-                where r.partition_id = p.partition_id
-            )
-        )
-    order by m.log_offset
-    limit 1
-) as o on s.tip >= q.next_offset;
+cross join lateral pgq._partition_figures(
+    (select k.key from pgq.view_key as k),
+    p.partition_id,
+    p.segment,
+    p.segment_first_offset,
+    q.next_offset,
+    null
+) as s;
 
 comment on view pgq.group_lag is
 'How far each consumer group is behind, per partition; lag = tip - position.';
@@ -7914,34 +16702,20 @@ comment on column pgq.group_lag.leased_until is
 create view pgq.topic_stats
 with (security_barrier) as
 select
-    t.topic,
+    p.topic,
     p.partition,
-    f.first_offset,
+    s.first_offset,
     s.tip,
-    s.tip - f.first_offset + 1 as messages,
-    s.tip + 1 - pgq._offset_at(
-        p.partition_id, pgq._clock() - interval '1 minute', f.first_offset, s.tip
-    ) as published_last_minute
-from pgq.topic as t
-inner join pgq.partition as p on p.topic_id = t.topic_id
-cross join lateral (
-    select min(r.first_offset) as first_offset
-    from pgq.segment_range as r
-    where r.partition_id = p.partition_id
-) as f
-cross join lateral (
-    select coalesce(
-        (
-            select m.log_offset
-            from pgq.message as m
-            where m.segment = p.segment
-                and m.partition_id = p.partition_id
-                and m.log_offset >= p.segment_first_offset
-            order by m.log_offset desc
-            limit 1
-        ),
-        p.segment_first_offset - 1
-    ) as tip
+    s.tip - s.first_offset + 1 as messages,
+    s.tip + 1 - s.since_offset as published_last_minute
+from pgq.partition as p
+cross join lateral pgq._partition_figures(
+    (select k.key from pgq.view_key as k),
+    p.partition_id,
+    p.segment,
+    p.segment_first_offset,
+    null,
+    pgq._clock() - interval '1 minute'
 ) as s;
 
 comment on view pgq.topic_stats is 'What each topic partition holds, and how much came in lately.';
@@ -8014,8 +16788,8 @@ from pgq.dead_job as d
 inner join pgq.queue as q on q.queue_id = d.queue_id
 left join pgq.message as m
     on m.segment = d.segment
-    and m.partition_id = q.partition_id
-    and m.log_offset = d.job_id;
+    and m.partition_id = d.partition_id
+    and m.log_offset = d.log_offset;
 
 comment on view pgq.dead_letters is
 'Jobs that used up their attempts; pgq.redrive puts them back, pgq.purge_queue removes them.';
@@ -8052,8 +16826,8 @@ from pgq.job_archive as a
 inner join pgq.queue as q on q.queue_id = a.queue_id
 left join pgq.message as m
     on m.segment = a.segment
-    and m.partition_id = q.partition_id
-    and m.log_offset = a.job_id;
+    and m.partition_id = coalesce(a.partition_id, q.partition_id)
+    and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
 'Finished jobs, until they are older than the retention of their queue.';
@@ -8086,6 +16860,8 @@ begin
         from pg_class as c
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'S')
+            -- Each installation has its own.
+            and c.relname <> 'view_key'
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');
@@ -8101,4 +16877,6 @@ revoke all on all sequences in schema pgq from public;
 revoke all on all functions in schema pgq from public;
 -- Whoever reads a view needs the right to the functions in it.
 grant execute on function pgq._clock() to public;
-grant execute on function pgq._offset_at(bigint, timestamptz, bigint, bigint) to public;
+grant execute on function pgq._partition_figures(
+    uuid, bigint, integer, bigint, bigint, timestamptz
+) to public;

@@ -12,10 +12,9 @@
 \ir shared/_check_no_limit.sql
 \ir shared/_create_leaf.sql
 \ir shared/_open_segment.sql
-\ir shared/_open_segment_of.sql
 \ir shared/_storage_class.sql
-\ir shared/_messages.sql
-\ir shared/_forget_messages.sql
+\ir shared/_segment_until.sql
+\ir shared/_newest.sql
 
 -- The log: what is wrong with an argument
 \ir log/_fail_unknown_topic.sql
@@ -29,14 +28,21 @@
 -- The log: where things stand
 \ir log/_first_available.sql
 \ir log/_tip.sql
+\ir log/_runs.sql
+\ir log/_published_at.sql
 \ir log/_messages_across.sql
 \ir log/_offset_at.sql
 \ir log/list_offsets.sql
 \ir log/check_range.sql
+\ir log/_partition_figures.sql
 \ir log/_topic_info.sql
 
 -- The log: topics and groups
+\ir log/_try_offset.sql
+\ir log/_enter_segment.sql
 \ir log/_add_partitions.sql
+\ir log/_lock_topic.sql
+\ir log/_note_leftovers.sql
 \ir log/create_topic.sql
 \ir log/alter_topic.sql
 \ir log/drop_topic.sql
@@ -46,7 +52,7 @@
 \ir log/list_groups.sql
 
 -- The log: publishing
-\ir log/_enter_segment.sql
+\ir log/_ring.sql
 \ir log/_lock_partition.sql
 \ir log/_publish_spread.sql
 \ir log/publish_batch.sql
@@ -55,6 +61,8 @@
 -- The log: consuming
 \ir log/_lock_group.sql
 \ir log/_append_position.sql
+\ir log/_keep_position.sql
+\ir log/_claim_any.sql
 \ir log/_claim.sql
 \ir log/claim_offsets.sql
 \ir log/fetch_range.sql
@@ -68,6 +76,8 @@
 
 -- The queue: what is wrong with an argument
 \ir queue/_fail_unknown_queue.sql
+\ir queue/_fail_queue_exists.sql
+\ir queue/_fail_job_lost.sql
 \ir queue/_check_lease.sql
 \ir queue/_check_leases.sql
 \ir queue/_check_outcome.sql
@@ -76,6 +86,7 @@
 
 -- The queue: queues
 \ir queue/_queue_info.sql
+\ir queue/_note_leftover_jobs.sql
 \ir queue/create_queue.sql
 \ir queue/alter_queue.sql
 \ir queue/drop_queue.sql
@@ -86,14 +97,21 @@
 
 -- The queue: jobs in
 \ir queue/_due_at.sql
+\ir queue/_notify_queue.sql
 \ir queue/enqueue.sql
 \ir queue/enqueue_batch.sql
 
 -- The queue: jobs out
 \ir queue/_bury.sql
+\ir queue/_bury_exhausted.sql
+\ir queue/_bury_front.sql
 \ir queue/_raise_floor.sql
+\ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
+\ir queue/_still_leased.sql
 \ir queue/_finish.sql
+\ir queue/_finish_all.sql
+\ir queue/finish_and_claim.sql
 \ir queue/ack.sql
 \ir queue/ack_batch.sql
 \ir queue/archive_job.sql
@@ -123,11 +141,18 @@
 \ir bulk/_enqueue_row.sql
 
 -- Operations
+\ir operations/_expire_jobs.sql
+\ir operations/_sweep_queue.sql
+\ir operations/_lower_floor.sql
+\ir operations/_sweep_jobs.sql
 \ir operations/_clean_jobs.sql
 \ir operations/_clean_positions.sql
 \ir operations/_clean_writes.sql
+\ir operations/_carry_jobs.sql
+\ir operations/_clean_leftovers.sql
 \ir operations/_close_segments.sql
+\ir operations/_seal_segment.sql
 \ir operations/_seal_segments.sql
-\ir operations/_move_payloads.sql
+\ir operations/_truncate_segment.sql
 \ir operations/_truncate_segments.sql
 \ir operations/cleanup.sql

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from leaves import write_out
+
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = ROOT / "sql" / "install.sql"
 CONTROL = ROOT / "pgq.control"
@@ -59,7 +61,11 @@ def unlisted() -> list[Path]:
     """Files below sql/ that no manifest includes: what was written and then forgotten."""
     reached = set(included()) | {MANIFEST.resolve()}
     manifests = {path.resolve() for path in _manifests(MANIFEST)}
-    everything = {path.resolve() for path in (ROOT / "sql").rglob("*.sql")}
+    everything = {
+        path.resolve()
+        for path in (ROOT / "sql").rglob("*.sql")
+        if path.parent.name != "parts"  # these are pasted into others
+    }
     return sorted(everything - reached - manifests)
 
 
@@ -74,7 +80,7 @@ def flatten() -> str:
         "-- generated from sql/install.sql by python/tools/build.py: edit there, not here\n"
     ]
     for path in files:
-        body = path.read_text().strip("\n")
+        body = write_out(path).strip("\n")
         wrong = [line for line in body.splitlines() if line.startswith("\\")]
         if wrong:
             raise SystemExit(f"{_name(path)} uses a psql command: {wrong[0]}")

@@ -18,45 +18,40 @@ declare
     whole bytea := _publish_packed.packed || ''::bytea;
     size integer := cardinality(_publish_packed.lengths);
     state pgq._partition_state;
+    newest pgq._newest_message;
     tip_offset bigint;
-    tip_published_at timestamptz;
+    stamp timestamptz;
 begin
     -- As publish_batch does it, but that the contents are cut out while they are stored.
     state := pgq._lock_partition(_publish_packed.topic, _publish_packed.partition, null);
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    select m.log_offset, m.published_at
-    into tip_offset, tip_published_at
-    from pgq.message as m
-    where m.segment = state.segment
-        and m.partition_id = state.partition_id
-        and m.log_offset >= state.segment_first_offset
-    order by m.log_offset desc
-    limit 1;
+    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+    tip_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
+    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
-    tip_offset := coalesce(tip_offset, state.segment_first_offset - 1);
-    tip_published_at := greatest(pgq._clock(), tip_published_at, state.segment_entered_at);
-
-    insert into pgq.message (
+    -- for the leaf: state.segment
+    insert into pgq.message_{leaf} (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     select
-        state.partition_id,
+        {state.partition_id},
         b.log_offset,
-        tip_published_at,
-        state.segment,
+        {stamp},
+        {leaf},
         b.key,
         b.header,
         null,
-        substring(whole from b.start for b.length)
+        substring({whole} from b.start for b.length)
     from (
         select
-            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-            unnest(_publish_packed.starts) as start,
-            unnest(_publish_packed.lengths) as length,
-            unnest(_publish_packed.keys) as key,
-            unnest(_publish_packed.headers) as header
+            generate_series({tip_offset} + 1, {tip_offset} + {size}) as log_offset,
+            unnest({_publish_packed.starts}) as start,
+            unnest({_publish_packed.lengths}) as length,
+            unnest({_publish_packed.keys}) as key,
+            unnest({_publish_packed.headers}) as header
     ) as b;
+    -- end of the leaf
 
     if state.notify and size > 0 then
         perform pg_notify('pgq_topic', _publish_packed.topic);

@@ -1,5 +1,6 @@
 create function pgq._add_partitions(
-    topic_id bigint,
+    topic pgq.topic,
+    class pgq.storage_class,
     first_partition integer,
     last_partition integer
 )
@@ -9,56 +10,71 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
-declare
-    leaf integer;
 begin
-    -- The share lock keeps the segment open until this transaction ends.
-    select t.segment
-    into leaf
-    from pgq.topic as t
-    where t.topic_id = _add_partitions.topic_id
-    for share;
-
     with added as (
         insert into pgq.partition (
-            topic_id, partition, partition_id, segment, segment_first_offset, segment_entered_at
+            topic_id,
+            partition,
+            partition_id,
+            topic,
+            partitions,
+            ring,
+            notify,
+            segment,
+            segment_first_offset,
+            segment_entered_at,
+            segment_until
         )
         select
-            _add_partitions.topic_id,
+            (_add_partitions.topic).topic_id,
             n.number,
             nextval('pgq.partition_id'),
-            leaf,
+            (_add_partitions.topic).topic,
+            _add_partitions.last_partition + 1,
+            n.number * 1024 / (_add_partitions.last_partition + 1),
+            (_add_partitions.topic).notify,
+            (_add_partitions.class).segment,
             1,
-            '-infinity'
+            '-infinity',
+            pgq._segment_until(_add_partitions.class)
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
-        returning partition_id
+        returning partition_id, segment, partition, ring
+    ),
+
+    placed as (
+        insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+        select a.partition_id, 1, a.segment, a.partition_id
+        from added as a
+    ),
+
+    grouped as (
+        insert into pgq.group_partition (
+            group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+        )
+        select
+            g.group_id,
+            a.partition,
+            (_add_partitions.topic).topic,
+            g.consumer_group,
+            a.ring,
+            a.partition_id,
+            g.out_of_range
+        from pgq.consumer_group as g
+        cross join added as a
+        where g.topic_id = (_add_partitions.topic).topic_id
+        returning group_id, partition
     )
-
-    insert into pgq.segment_range (partition_id, first_offset, segment)
-    select a.partition_id, 1, leaf
-    from added as a;
-
-    insert into pgq.group_partition (group_id, partition)
-    select g.group_id, n.number
-    from pgq.consumer_group as g
-    cross join generate_series(
-        _add_partitions.first_partition, _add_partitions.last_partition
-    ) as n (number)
-    where g.topic_id = _add_partitions.topic_id;
 
     insert into pgq.group_position (
         group_id, partition, seq, first_offset, next_offset, recorded_at
     )
-    select g.group_id, n.number, 1, 1, 1, pgq._clock()
-    from pgq.consumer_group as g
-    cross join generate_series(
-        _add_partitions.first_partition, _add_partitions.last_partition
-    ) as n (number)
-    where g.topic_id = _add_partitions.topic_id;
+    select g.group_id, g.partition, 1, 1, 1, pgq._clock()
+    from grouped as g;
 end
 $$;
 
-comment on function pgq._add_partitions(bigint, integer, integer) is
-'Adds partitions to a topic; its groups read them from their first message.';
+comment on function pgq._add_partitions(pgq.topic, pgq.storage_class, integer, integer) is
+'Adds partitions to a topic whose class the caller has locked; its groups read them from their first
+message.';

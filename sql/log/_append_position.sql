@@ -4,7 +4,7 @@ create function pgq._append_position(
     leased_until timestamptz,
     lease_token uuid
 )
-returns void
+returns boolean
 language plpgsql
 volatile
 parallel unsafe
@@ -37,6 +37,8 @@ begin
         end
     )
     on conflict do nothing;
+
+    return found;
 end
 $$;
 

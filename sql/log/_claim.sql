@@ -12,50 +12,72 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    state pgq._group_state;
+    group_id bigint;
+    number integer;
+    home_id bigint;
+    leaf integer;
+    segment_first_offset bigint;
+    seq bigint;
+    next_offset bigint;
+    leased_until timestamptz;
+    taken_to bigint;
+    token uuid;
+    moment timestamptz;
     claimed pgq._claim_state;
-    first_available bigint;
 begin
     if (_claim.max_messages between 1 and 1000000) is not true then
         perform pgq._check_count('max_messages', _claim.max_messages, 1, 1000000);
     end if;
 
-    loop
-        state := pgq._lock_group(_claim.topic, _claim.consumer_group, _claim.partition, true);
-        if state.group_id is null then
-            return null;
-        end if;
+    -- The usual case: where this member looks first, the next messages stand in the segment that is
+    -- written to now. _claim_any knows the others.
+    select
+        l.group_id,
+        l.partition,
+        l.partition_id,
+        p.segment,
+        p.segment_first_offset,
+        q.seq,
+        q.next_offset,
+        q.leased_until
+    into
+        group_id,
+        number,
+        home_id,
+        leaf,
+        segment_first_offset,
+        seq,
+        next_offset,
+        leased_until
+    from (
+        select g.group_id, g.partition, g.partition_id
+        from pgq.group_partition as g
+        where g.topic = _claim.topic
+            and g.consumer_group = _claim.consumer_group
+            and g.ring <= pgq._ring()
+            and _claim.partition is null
+        order by g.ring desc
+        limit 1
+    ) as l
+    inner join pgq.partition as p on p.partition_id = l.partition_id
+    cross join lateral (
+        select j.seq, j.next_offset, j.leased_until
+        from pgq.group_position as j
+        where j.group_id = l.group_id
+            and j.partition = l.partition
+        order by j.seq desc
+        limit 1
+    ) as q;
 
-        claimed.first_offset := state.next_offset;
-        claimed.segment := state.segment;
-        if state.next_offset < state.segment_first_offset then
-            claimed.segment := null;
-            first_available := pgq._first_available(state.partition_id);
-            if state.next_offset < first_available then
-                if state.out_of_range = 'error' then
-                    perform pgq._fail_out_of_range(
-                        _claim.topic, state.partition, state.next_offset, first_available, state.tip
-                    );
-                end if;
-                claimed.first_offset := first_available;
-                if first_available > state.tip then
-                    -- Retention has left nothing here. Note that, or this partition would look
-                    -- like the one to read for ever.
-                    perform pgq._append_position(state, first_available, null, null);
-                    continue;
-                end if;
-            end if;
-        end if;
-
-        claimed.partition := state.partition;
-        claimed.partition_id := state.partition_id;
-        claimed.last_offset := least(state.tip, claimed.first_offset + _claim.max_messages - 1);
+    moment := pgq._clock();
+    if next_offset >= segment_first_offset and (leased_until > moment) is not true then
         if _claim.lease is not null then
-            claimed.lease_token := gen_random_uuid();
+            token := gen_random_uuid();
         end if;
 
-        -- Where another member was faster its row has this number: look again. Under REPEATABLE
-        -- READ the conflict raises 40001.
+        -- Only a partition that has something to read is locked. Where another member was faster,
+        -- its row of the journal has this number, or the journal was trimmed above it.
+        -- for the leaf: leaf
         insert into pgq.group_position (
             group_id,
             partition,
@@ -67,26 +89,56 @@ begin
             lease_token,
             lease_last_offset
         )
-        values (
-            state.group_id,
-            state.partition,
-            state.seq + 1,
-            claimed.first_offset,
-            case
-                when _claim.lease is null then claimed.last_offset + 1
-                else claimed.first_offset
-            end,
-            pgq._clock(),
-            pgq._clock() + _claim.lease,
-            claimed.lease_token,
-            case when _claim.lease is not null then claimed.last_offset end
-        )
-        on conflict do nothing;
+        select
+            {group_id},
+            {number},
+            {seq} + 1,
+            {next_offset},
+            case when {token} is null then t.taken_to + 1 else {next_offset} end,
+            {moment},
+            {moment} + {_claim.lease},
+            {token},
+            case when {token} is not null then t.taken_to end
+        from (
+            select least(m.log_offset, {next_offset} + {_claim.max_messages} - 1) as taken_to
+            from pgq.message_{leaf} as m
+            where m.partition_id = {home_id}
+                and m.log_offset >= {next_offset}
+            order by m.log_offset desc
+            limit 1
+        ) as t
+        cross join lateral (
+            select 1
+            from pgq.group_partition as l
+            where l.group_id = {group_id}
+                and l.partition = {number}
+                and l.trimmed_seq <= {seq}
+                and t.taken_to is not null
+            for no key update skip locked
+        ) as l
+        on conflict do nothing
+        returning coalesce(lease_last_offset, next_offset - 1)
+        into taken_to;
+        -- end of the leaf
 
-        if found then
+        if taken_to is not null then
+            claimed.partition := number;
+            claimed.partition_id := home_id;
+            claimed.first_offset := next_offset;
+            claimed.last_offset := taken_to;
+            claimed.segment := leaf;
+            claimed.lease_token := token;
             return claimed;
         end if;
-    end loop;
+    end if;
+
+    return pgq._claim_any(
+        _claim.topic,
+        _claim.consumer_group,
+        _claim.max_messages,
+        _claim.partition,
+        _claim.lease
+    );
 end
 $$;
 

@@ -7,44 +7,61 @@ as $$
 #variable_conflict use_column
 declare
     entered pgq._partition_state := _enter_segment.state;
-    tip_offset bigint;
-    tip_published_at timestamptz;
+    class pgq.storage_class;
+    newest pgq._newest_message;
 begin
-    -- The share lock keeps the segment open until this transaction ends. A caller that waited for
-    -- the partition may have read an old topic row, so it is read again here.
-    select t.segment
-    into entered.topic_segment
+    select c.*
+    into class
     from pgq.topic as t
-    where t.topic = _enter_segment.topic
-    for share;
+    inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+    where t.topic = _enter_segment.topic;
 
-    if entered.topic_segment = entered.segment then
+    if class.segment = entered.segment then
         return entered;
     end if;
 
-    select m.log_offset, m.published_at
-    into tip_offset, tip_published_at
-    from pgq.message as m
-    where m.segment = entered.segment
-        and m.partition_id = entered.partition_id
-        and m.log_offset >= entered.segment_first_offset
-    order by m.log_offset desc
-    limit 1;
+    -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ a
+    -- class that went on since the snapshot raises 40001.
+    select c.*
+    into class
+    from pgq.storage_class as c
+    where c.storage_class_id = class.storage_class_id
+    for share;
 
-    entered.segment := entered.topic_segment;
-    entered.segment_first_offset := coalesce(tip_offset + 1, entered.segment_first_offset);
-    entered.segment_entered_at := greatest(tip_published_at, entered.segment_entered_at);
+    entered.segment := class.segment;
+    entered.segment_until := pgq._segment_until(class);
+
+    newest := pgq._newest(
+        entered.partition_id, (_enter_segment.state).segment, entered.segment_first_offset
+    );
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- The snapshot may be older than the newest message, and no index reaches over two
+        -- segments. So the next offset is tried out where that message would stand: a row that
+        -- this snapshot does not see raises 40001.
+        perform pgq._try_offset(
+            entered.partition_id,
+            (_enter_segment.state).segment,
+            coalesce(newest.log_offset + 1, entered.segment_first_offset)
+        );
+    end if;
+
+    entered.segment_first_offset := coalesce(newest.log_offset + 1, entered.segment_first_offset);
+    entered.segment_entered_at := greatest(newest.published_at, entered.segment_entered_at);
 
     update pgq.partition as p
     set
         segment = entered.segment,
         segment_first_offset = entered.segment_first_offset,
-        segment_entered_at = entered.segment_entered_at
+        segment_entered_at = entered.segment_entered_at,
+        segment_until = entered.segment_until
     where p.partition_id = entered.partition_id;
 
     -- A segment that got no message of this partition leaves no range behind.
-    insert into pgq.segment_range (partition_id, first_offset, segment)
-    values (entered.partition_id, entered.segment_first_offset, entered.segment)
+    insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+    values (
+        entered.partition_id, entered.segment_first_offset, entered.segment, entered.partition_id
+    )
     on conflict (partition_id, first_offset) do update set segment = excluded.segment;
 
     return entered;
@@ -52,4 +69,5 @@ end
 $$;
 
 comment on function pgq._enter_segment(text, pgq._partition_state) is
-'Moves a partition, whose row the caller has locked, to the segment that its topic writes to now.';
+'Moves a partition, whose row the caller has locked, to the segment that its storage class writes to
+now, if that is another one.';

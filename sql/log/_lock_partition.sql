@@ -8,6 +8,7 @@ as $$
 declare
     state pgq._partition_state;
     start_at integer;
+    partition_count integer;
 begin
     if _lock_partition.partition is not null or _lock_partition.key is not null then
         select
@@ -16,23 +17,26 @@ begin
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
-            t.segment,
-            t.notify
+            p.segment_until,
+            p.notify
         into state
-        from pgq.topic as t
-        inner join pgq.partition as p
-            on p.topic_id = t.topic_id
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
             and p.partition = coalesce(
                 _lock_partition.partition,
-                (hashtextextended(_lock_partition.key, 0) % t.partitions + t.partitions)
-                % t.partitions
+                (
+                    select
+                        (hashtextextended(_lock_partition.key, 0) % q.partitions + q.partitions)
+                        % q.partitions
+                    from pgq.partition as q
+                    where q.topic = _lock_partition.topic
+                        and q.partition = 0
+                )
             )
-        where t.topic = _lock_partition.topic
-        for no key update of p;
+        for no key update;
     else
-        -- Sessions begin at different partitions, and all move on by one every second: so they
-        -- seldom meet, and one publisher alone still fills every partition.
-        start_at := (pg_backend_pid() + date_part('epoch', now())::bigint) % 1000000;
+        -- Any that is free, beginning where this session begins at this second.
+        start_at := pgq._ring();
 
         select
             p.partition,
@@ -40,41 +44,28 @@ begin
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
-            t.segment,
-            t.notify
+            p.segment_until,
+            p.notify
         into state
-        from pgq.topic as t
-        inner join pgq.partition as p
-            on p.topic_id = t.topic_id
-            and p.partition = start_at % t.partitions
-        where t.topic = _lock_partition.topic
-        for no key update of p skip locked;
-
-        if state.partition is null then
-            select
-                p.partition,
-                p.partition_id,
-                p.segment,
-                p.segment_first_offset,
-                p.segment_entered_at,
-                t.segment,
-                t.notify
-            into state
-            from pgq.topic as t
-            inner join pgq.partition as p on p.topic_id = t.topic_id
-            where t.topic = _lock_partition.topic
-            order by (p.partition - start_at % t.partitions + t.partitions) % t.partitions
-            limit 1
-            for no key update of p skip locked;
-        end if;
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
+        order by (start_at - p.ring + 1024) % 1024
+        limit 1
+        for no key update skip locked;
 
         if state.partition is null then
             -- All are held: wait for the one that this session began with.
-            select s.*
-            into state
-            from pgq.topic as t
-            cross join lateral pgq._lock_partition(t.topic, start_at % t.partitions, null) as s
-            where t.topic = _lock_partition.topic;
+            select p.partitions
+            into partition_count
+            from pgq.partition as p
+            where p.topic = _lock_partition.topic
+                and p.partition = 0;
+
+            if partition_count is not null then
+                return pgq._lock_partition(
+                    _lock_partition.topic, start_at % partition_count, null
+                );
+            end if;
         end if;
     end if;
 
@@ -94,7 +85,7 @@ begin
         perform pgq._fail_unknown_topic(_lock_partition.topic);
     end if;
 
-    if state.segment <> state.topic_segment then
+    if state.segment_until <= pgq._clock() then
         state := pgq._enter_segment(_lock_partition.topic, state);
     end if;
 

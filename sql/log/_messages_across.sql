@@ -15,28 +15,29 @@ declare
 begin
     -- A topic whose retention was changed and changed back has several runs in one segment.
     for run in
-        select r.segment, r.first_offset, r.next_first_offset - 1 as last_offset
-        from (
-            select
-                s.segment,
-                s.first_offset,
-                lead(s.first_offset) over (order by s.first_offset) as next_first_offset
-            from pgq.segment_range as s
-            where s.partition_id = _messages_across.partition_id
-        ) as r
-        where r.first_offset <= _messages_across.last_offset
-            and coalesce(r.next_first_offset > _messages_across.first_offset, true)
-        order by r.first_offset
-    loop
-        return query
-        select m.*
-        from pgq._messages(
-            run.segment,
+        select r.*
+        from pgq._runs(
             _messages_across.partition_id,
-            _messages_across.partition,
-            greatest(run.first_offset, _messages_across.first_offset),
-            least(run.last_offset, _messages_across.last_offset)
-        ) as m;
+            _messages_across.first_offset,
+            _messages_across.last_offset
+        ) as r
+    loop
+        -- for the leaf: run.segment
+        return query
+        select
+            {_messages_across.partition},
+            m.log_offset + {run.shift},
+            coalesce({run.published_at}, m.published_at),
+            m.key,
+            m.headers,
+            m.payload,
+            m.body
+        from pgq.message_{leaf} as m
+        where m.partition_id = {run.stored_partition_id}
+            and m.log_offset between {run.first_offset} - {run.shift} and {run.last_offset}
+            - {run.shift}
+        order by m.log_offset;
+        -- end of the leaf
     end loop;
 end
 $$;

@@ -13,15 +13,15 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    target pgq.topic;
+    target record;
     state pgq._partition_state;
     homes integer[];
     fallback integer;
     stamp timestamptz;
     -- What was found of each partition, by its number, and the offset of each message.
-    tip record;
+    newest pgq._newest_message;
     tips bigint[];
-    newest bigint[];
+    last_offsets bigint[];
     ids bigint[];
     segments integer[];
     stamps timestamptz[];
@@ -30,12 +30,17 @@ declare
             + cardinality(coalesce(_publish_spread.bodies, '{}'))]
     );
     home integer;
+    leaf integer;
+    notify boolean;
+    locked integer := 0;
     place integer := 0;
 begin
-    select t.*
+    -- The rows are locked below, and looked at again.
+    select p.topic_id, p.partitions
     into target
-    from pgq.topic as t
-    where t.topic = _publish_spread.topic;
+    from pgq.partition as p
+    where p.topic = _publish_spread.topic
+        and p.partition = 0;
 
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(_publish_spread.topic);
@@ -85,21 +90,34 @@ begin
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
-            target.segment,
-            target.notify
+            p.segment_until,
+            p.notify
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
+            and p.partitions = target.partitions
         order by p.partition
         for no key update
     loop
-        if state.segment <> state.topic_segment then
-            perform pgq._enter_segment(_publish_spread.topic, state);
+        stamp := pgq._clock();
+        if state.segment_until <= stamp then
+            state := pgq._enter_segment(_publish_spread.topic, state);
         end if;
+
+        -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+        tips[state.partition] := coalesce(newest.log_offset, state.segment_first_offset - 1);
+        ids[state.partition] := state.partition_id;
+        segments[state.partition] := state.segment;
+        stamps[state.partition] := greatest(
+            stamp, newest.published_at, state.segment_entered_at
+        );
+        notify := state.notify;
+        locked := locked + 1;
     end loop;
 
-    if not found then
-        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
+    if locked < (select count(distinct h) from unnest(homes) as h) then
+        -- The topic was dropped, or got more partitions, while this call waited for them.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
@@ -113,72 +131,54 @@ begin
         return;
     end if;
 
-    stamp := pgq._clock();
-
-    -- A new statement: its snapshot is younger than the locks, so it sees the newest offsets.
-    for tip in
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            coalesce(m.log_offset, p.segment_first_offset - 1) as log_offset,
-            greatest(stamp, m.published_at, p.segment_entered_at) as published_at
-        from pgq.partition as p
-        left join lateral (
-            select n.log_offset, n.published_at
-            from pgq.message as n
-            where n.segment = p.segment
-                and n.partition_id = p.partition_id
-                and n.log_offset >= p.segment_first_offset
-            order by n.log_offset desc
-            limit 1
-        ) as m on true
-        where p.topic_id = target.topic_id
-            and p.partition = any(homes)
-    loop
-        tips[tip.partition] := tip.log_offset;
-        newest[tip.partition] := tip.log_offset;
-        ids[tip.partition] := tip.partition_id;
-        segments[tip.partition] := tip.segment;
-        stamps[tip.partition] := tip.published_at;
-    end loop;
+    last_offsets := tips;
 
     -- In a loop: it takes less time than a window function, which has to sort the messages.
     foreach home in array homes loop
-        newest[home] := newest[home] + 1;
+        last_offsets[home] := last_offsets[home] + 1;
         place := place + 1;
-        offsets[place] := newest[home];
+        offsets[place] := last_offsets[home];
     end loop;
 
-    insert into pgq.message (
-        partition_id, log_offset, published_at, segment, key, headers, payload, body
-    )
-    select
-        ids[b.home],
-        b.log_offset,
-        stamps[b.home],
-        segments[b.home],
-        b.key,
-        b.header,
-        b.payload,
-        b.body
-    from (
+    -- Usually there is one segment.
+    for leaf in
+        select distinct g.segment
+        from unnest(segments) as g (segment)
+        where g.segment is not null
+    loop
+        -- for the leaf: leaf
+        insert into pgq.message_{leaf} (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
         select
-            unnest(homes) as home,
-            unnest(offsets) as log_offset,
-            unnest(_publish_spread.keys) as key,
-            unnest(_publish_spread.headers) as header,
-            unnest(_publish_spread.payloads) as payload,
-            unnest(_publish_spread.bodies) as body
-    ) as b;
+            ({ids})[b.home],
+            b.log_offset,
+            ({stamps})[b.home],
+            {leaf},
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
+            select
+                unnest({homes}) as home,
+                unnest({offsets}) as log_offset,
+                unnest({_publish_spread.keys}) as key,
+                unnest({_publish_spread.headers}) as header,
+                unnest({_publish_spread.payloads}) as payload,
+                unnest({_publish_spread.bodies}) as body
+        ) as b
+        where ({segments})[b.home] = {leaf};
+        -- end of the leaf
+    end loop;
 
     return query
-    select g.partition, tips[g.partition] + 1, newest[g.partition]
+    select g.partition, tips[g.partition] + 1, last_offsets[g.partition]
     from generate_subscripts(tips, 1) as g (partition)
     where tips[g.partition] is not null
     order by g.partition;
 
-    if target.notify then
+    if notify then
         perform pg_notify('pgq_topic', _publish_spread.topic);
     end if;
 end

@@ -17,17 +17,12 @@ as $$
 declare
     target pgq.topic;
     settings pgq.topic_info;
-    class_id bigint;
+    class pgq.storage_class;
+    state pgq._partition_state;
 begin
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = alter_topic.topic
-    for no key update;
-
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(alter_topic.topic);
-    end if;
+    -- The partitions first, as a publisher does. Whoever waits for one of them then finds it as it
+    -- is from now on.
+    target := pgq._lock_topic(alter_topic.topic);
     perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
 
     settings := pgq._topic_info(alter_topic.topic);
@@ -50,7 +45,7 @@ begin
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
 
-    class_id := pgq._storage_class(
+    class := pgq._storage_class(
         settings.retention,
         settings.max_bytes,
         case when settings.max_bytes is not null then target.topic_id end
@@ -58,15 +53,54 @@ begin
     update pgq.topic as t
     set
         partitions = settings.partitions,
-        storage_class_id = class_id,
-        segment = pgq._open_segment_of(class_id),
+        storage_class_id = class.storage_class_id,
         notify = settings.notify,
         updated_at = pgq._clock()
-    where t.topic_id = target.topic_id;
+    where t.topic_id = target.topic_id
+    returning t.*
+    into target;
 
-    perform pgq._add_partitions(
-        target.topic_id, target.partitions, settings.partitions - 1
-    );
+    -- The change of the rows makes publishers with an older snapshot try again.
+    update pgq.partition as p
+    set
+        partitions = settings.partitions,
+        ring = p.partition * 1024 / settings.partitions,
+        notify = settings.notify
+    where p.topic_id = target.topic_id;
+
+    for state in
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.segment <> class.segment
+        order by p.partition
+    loop
+        perform pgq._enter_segment(target.topic, state);
+    end loop;
+
+    perform pgq._note_leftovers(target.topic_id, settings.retention);
+
+    if settings.partitions > (
+        select count(*) from pgq.partition as p where p.topic_id = target.topic_id
+    ) then
+        perform pgq._add_partitions(
+            target,
+            class,
+            (
+                select count(*)::integer
+                from pgq.partition as p
+                where p.topic_id = target.topic_id
+            ),
+            settings.partitions - 1
+        );
+    end if;
 
     return pgq._topic_info(alter_topic.topic);
 end
@@ -74,7 +108,10 @@ $$;
 
 comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
 'Changes settings of a topic and returns it; what is null stays as it is.
-partitions can only grow; then most keys move to another partition, so the order within a key
-holds only for messages from before and for messages from after. A new retention or max_bytes is
-for messages published from now on. no_limit lifts settings: retention, max_bytes.
-Errors: MQ001 unknown topic, 22004 and 22023 bad settings.';
+It waits for transactions that publish to the topic. partitions can only grow; then most keys move
+to another partition, so the order within a key holds only for messages from before and for messages
+from after. A new retention or max_bytes is for messages published from now on; where there was no
+retention before, what is stored is kept for the new one from now on. no_limit lifts settings:
+retention, max_bytes.
+Errors: MQ001 unknown topic, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+SERIALIZABLE when another transaction was first (try again).';

@@ -29,9 +29,8 @@ begin
 
     select p.*
     into place
-    from pgq.topic as t
-    inner join pgq.partition as p on p.topic_id = t.topic_id
-    where t.topic = check_range.topic
+    from pgq.partition as p
+    where p.topic = check_range.topic
         and p.partition = check_range.partition;
 
     if place.partition_id is null then
@@ -49,22 +48,18 @@ begin
         );
 
         -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
-        -- since, but not its messages; so the first one is looked at.
+        -- since, but not its messages; so one message of each segment is looked at. Having been
+        -- read, the segments cannot be truncated before this transaction ends.
         if check_range.first_offset < first_available
             or check_range.last_offset > last_available
-            or not exists (
+            or exists (
                 select
-                from pgq.message as m
-                where m.segment = (
-                        select r.segment
-                        from pgq.segment_range as r
-                        where r.partition_id = place.partition_id
-                            and r.first_offset <= check_range.first_offset
-                        order by r.first_offset desc
-                        limit 1
-                    )
-                    and m.partition_id = place.partition_id
-                    and m.log_offset = check_range.first_offset
+                from pgq._runs(
+                    place.partition_id, check_range.first_offset, check_range.last_offset
+                ) as r
+                where (
+                    pgq._newest(r.stored_partition_id, r.segment, r.first_offset - r.shift)
+                ).log_offset is null
             )
         then
             perform pgq._fail_out_of_range(

@@ -42,6 +42,7 @@ begin
     end if;
 
     if commit_offset.last_offset < state.next_offset then
+        perform pgq._keep_position(state);
         return state.next_offset - 1;
     end if;
 

@@ -28,15 +28,21 @@ begin
     end if;
 
     if claimed.segment is not null then
+        -- for the leaf: claimed.segment
         return query
-        select m.*
-        from pgq._messages(
-            claimed.segment,
-            claimed.partition_id,
-            claimed.partition,
-            claimed.first_offset,
-            claimed.last_offset
-        ) as m;
+        select
+            {claimed.partition},
+            m.log_offset,
+            m.published_at,
+            m.key,
+            m.headers,
+            m.payload,
+            m.body
+        from pgq.message_{leaf} as m
+        where m.partition_id = {claimed.partition_id}
+            and m.log_offset between {claimed.first_offset} and {claimed.last_offset}
+        order by m.log_offset;
+        -- end of the leaf
     else
         return query
         select m.*

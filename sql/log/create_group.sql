@@ -30,6 +30,18 @@ begin
             end;
     end if;
 
+    -- One that is there is found without a lock.
+    select t.topic, g.consumer_group, g.out_of_range, g.created_at
+    into made
+    from pgq.topic as t
+    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    where t.topic = create_group.topic
+        and g.consumer_group = create_group.consumer_group;
+
+    if made.topic is not null then
+        return made;
+    end if;
+
     -- The lock keeps the number of partitions.
     select t.*
     into target
@@ -46,8 +58,17 @@ begin
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
 
-    insert into pgq.group_partition (group_id, partition)
-    select new_id, p.partition
+    insert into pgq.group_partition (
+        group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+    )
+    select
+        new_id,
+        p.partition,
+        target.topic,
+        create_group.consumer_group,
+        p.ring,
+        p.partition_id,
+        create_group.out_of_range
     from pgq.partition as p
     where p.topic_id = target.topic_id
         and new_id is not null;

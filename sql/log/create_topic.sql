@@ -14,8 +14,8 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    new_id bigint;
-    class_id bigint;
+    made pgq.topic;
+    class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic);
     perform pgq._check_topic_settings(
@@ -26,32 +26,35 @@ begin
             using errcode = '22004';
     end if;
 
-    class_id := pgq._storage_class(create_topic.retention, null, null);
-    insert into pgq.topic (
-        topic, partitions, storage_class_id, segment, notify, created_at, updated_at
-    )
+    -- One that is there is found without a lock.
+    if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
+        return pgq._topic_info(create_topic.topic);
+    end if;
+
+    class := pgq._storage_class(create_topic.retention, null, null);
+    insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
     values (
         create_topic.topic,
         create_topic.partitions,
-        class_id,
-        pgq._open_segment_of(class_id),
+        class.storage_class_id,
         create_topic.notify,
         pgq._clock(),
         pgq._clock()
     )
     on conflict (topic) do nothing
-    returning topic_id into new_id;
+    returning *
+    into made;
 
-    if new_id is not null then
+    if made.topic_id is not null then
         if create_topic.max_bytes is not null then
-            class_id := pgq._storage_class(create_topic.retention, create_topic.max_bytes, new_id);
+            class := pgq._storage_class(
+                create_topic.retention, create_topic.max_bytes, made.topic_id
+            );
             update pgq.topic as t
-            set
-                storage_class_id = class_id,
-                segment = pgq._open_segment_of(class_id)
-            where t.topic_id = new_id;
+            set storage_class_id = class.storage_class_id
+            where t.topic_id = made.topic_id;
         end if;
-        perform pgq._add_partitions(new_id, 0, create_topic.partitions - 1);
+        perform pgq._add_partitions(made, class, 0, create_topic.partitions - 1);
     end if;
 
     return pgq._topic_info(create_topic.topic);
@@ -66,4 +69,5 @@ and at most a third longer; null: for ever. max_bytes: when given, the oldest me
 as more than that is stored, of which at least this much is kept. notify: a publish notifies the
 channel pgq_topic with the topic''s name; it makes commits wait for each other, so leave it off
 where many publish. Topics with one retention share their storage; use few different ones.
-Errors: 22023 bad name or setting, 22004 null.';
+Errors: 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or SERIALIZABLE when
+another transaction was first (try again).';

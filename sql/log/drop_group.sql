@@ -10,6 +10,20 @@ as $$
 declare
     target_id bigint;
 begin
+    -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
+    -- groups locks.
+    perform
+    from pgq.group_partition as l
+    where l.topic = drop_group.topic
+        and l.consumer_group = drop_group.consumer_group
+    order by l.partition
+    for update;
+
+    perform
+    from pgq.topic as t
+    where t.topic = drop_group.topic
+    for share;
+
     perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
 
     delete from pgq.consumer_group as g
@@ -26,5 +40,6 @@ end
 $$;
 
 comment on function pgq.drop_group(text, text) is
-'Removes a consumer group with its positions.
-Errors: MQ001 unknown topic, MQ003 unknown group.';
+'Removes a consumer group with its positions; waits for transactions that consume for it.
+Errors: MQ001 unknown topic, MQ003 unknown group, 40001 under REPEATABLE READ or SERIALIZABLE when
+another transaction was first.';

@@ -9,41 +9,22 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.topic;
-    partition_ids bigint[];
     group_ids bigint[];
 begin
-    -- Publishers that are under way end first; those that come later find nothing. They may need
-    -- the row of the topic while they hold a partition, so it is locked after the partitions.
+    -- Members that are under way end first, while publishers still go on; those that come later
+    -- find nothing.
     perform
-    from pgq.topic as t
-    inner join pgq.partition as p on p.topic_id = t.topic_id
-    where t.topic = drop_topic.topic
-    order by p.partition
-    for update of p;
-
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = drop_topic.topic
+    from pgq.group_partition as l
+    where l.topic = drop_topic.topic
+    order by l.consumer_group, l.partition
     for update;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(drop_topic.topic);
-    end if;
+    target := pgq._lock_topic(drop_topic.topic);
 
-    -- Partitions that were added in between.
-    perform
-    from pgq.partition as p
-    where p.topic_id = target.topic_id
-    order by p.partition
-    for update;
-
-    partition_ids := array(
-        select p.partition_id from pgq.partition as p where p.topic_id = target.topic_id
-    );
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
+    perform pgq._note_leftovers(target.topic_id, '0');
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
@@ -51,11 +32,11 @@ begin
     -- Only now: members that were under way have ended, and noted their last position.
     delete from pgq.group_position as j
     where j.group_id = any(group_ids);
-
-    perform pgq._forget_messages(partition_ids, target.storage_class_id);
 end
 $$;
 
 comment on function pgq.drop_topic(text) is
-'Removes a topic with its messages and consumer groups; waits for transactions that publish to it.
-Errors: MQ001 unknown topic.';
+'Removes a topic with its messages and consumer groups.
+It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+Errors: MQ001 unknown topic, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first.';

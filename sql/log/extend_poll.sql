@@ -32,6 +32,7 @@ begin
     if extend_poll.lease_token is distinct from state.lease_token
         or state.leased_until <= pgq._clock()
     then
+        perform pgq._keep_position(state);
         return false;
     end if;
 

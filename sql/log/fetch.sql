@@ -21,6 +21,7 @@ declare
     room bigint;
     last_offset bigint;
     first_available bigint;
+    read_rows bigint;
 begin
     perform pgq._check_count('max_messages', "fetch".max_messages, 1, 1000000);
     perform pgq._check_group("fetch".topic, "fetch".consumer_group, "fetch".partition);
@@ -28,25 +29,26 @@ begin
 
     for place in
         select
-            p.*,
-            g.out_of_range,
+            p.partition,
+            p.partition_id,
+            p.segment_first_offset,
+            l.out_of_range,
             q.next_offset,
             pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as tip
-        from pgq.topic as t
-        inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-        inner join pgq.partition as p on p.topic_id = t.topic_id
+        from pgq.group_partition as l
+        inner join pgq.partition as p on p.partition_id = l.partition_id
         cross join lateral (
             select j.next_offset
             from pgq.group_position as j
-            where j.group_id = g.group_id
-                and j.partition = p.partition
+            where j.group_id = l.group_id
+                and j.partition = l.partition
             order by j.seq desc
             limit 1
         ) as q
-        where t.topic = "fetch".topic
-            and g.consumer_group = "fetch".consumer_group
-            and p.partition = coalesce("fetch".partition, p.partition)
-        order by p.partition
+        where l.topic = "fetch".topic
+            and l.consumer_group = "fetch".consumer_group
+            and l.partition = coalesce("fetch".partition, l.partition)
+        order by l.partition
     loop
         if place.next_offset < place.segment_first_offset then
             first_available := pgq._first_available(place.partition_id);
@@ -72,6 +74,22 @@ begin
         from pgq._messages_across(
             place.partition_id, place.partition, place.next_offset, last_offset
         ) as m;
+        get diagnostics read_rows = row_count;
+
+        -- This call's snapshot is older than a truncation: it still shows the bounds, but not what
+        -- stood between them.
+        if read_rows <> last_offset - place.next_offset + 1 then
+            if place.out_of_range = 'skip' then
+                perform pgq._fail_truncated("fetch".topic);
+            end if;
+            perform pgq._fail_out_of_range(
+                "fetch".topic,
+                place.partition,
+                place.next_offset,
+                place.next_offset + 1,
+                place.tip
+            );
+        end if;
 
         room := room - (last_offset - place.next_offset + 1);
         exit when room = 0;

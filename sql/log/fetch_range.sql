@@ -28,9 +28,8 @@ begin
 
     select p.*
     into place
-    from pgq.topic as t
-    inner join pgq.partition as p on p.topic_id = t.topic_id
-    where t.topic = fetch_range.topic
+    from pgq.partition as p
+    where p.topic = fetch_range.topic
         and p.partition = fetch_range.partition;
 
     if place.partition_id is null then
@@ -46,15 +45,21 @@ begin
     end if;
 
     if fetch_range.first_offset >= place.segment_first_offset then
+        -- for the leaf: place.segment
         return query
-        select m.*
-        from pgq._messages(
-            place.segment,
-            place.partition_id,
-            fetch_range.partition,
-            fetch_range.first_offset,
-            fetch_range.last_offset
-        ) as m;
+        select
+            {fetch_range.partition},
+            m.log_offset,
+            m.published_at,
+            m.key,
+            m.headers,
+            m.payload,
+            m.body
+        from pgq.message_{leaf} as m
+        where m.partition_id = {place.partition_id}
+            and m.log_offset between {fetch_range.first_offset} and {fetch_range.last_offset}
+        order by m.log_offset;
+        -- end of the leaf
     else
         return query
         select m.*

@@ -21,9 +21,7 @@ declare
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    if (poll.lease > interval '0' and poll.lease <= interval '36500 days') is not true then
-        perform pgq._check_interval('lease', poll.lease, false);
-    end if;
+    perform pgq._check_interval('lease', poll.lease, false);
 
     claimed := pgq._claim(
         poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
@@ -33,15 +31,21 @@ begin
     end if;
 
     if claimed.segment is not null then
+        -- for the leaf: claimed.segment
         return query
-        select claimed.lease_token, m.*
-        from pgq._messages(
-            claimed.segment,
-            claimed.partition_id,
-            claimed.partition,
-            claimed.first_offset,
-            claimed.last_offset
-        ) as m;
+        select
+            {claimed.lease_token}, {claimed.partition},
+            m.log_offset,
+            m.published_at,
+            m.key,
+            m.headers,
+            m.payload,
+            m.body
+        from pgq.message_{leaf} as m
+        where m.partition_id = {claimed.partition_id}
+            and m.log_offset between {claimed.first_offset} and {claimed.last_offset}
+        order by m.log_offset;
+        -- end of the leaf
     else
         return query
         select claimed.lease_token, m.*

@@ -22,8 +22,8 @@ declare
     size integer;
     state pgq._partition_state;
     published pgq.offset_range;
-    tip_offset bigint;
-    tip_published_at timestamptz;
+    newest pgq._newest_message;
+    stamp timestamptz;
 begin
     size := pgq._check_batch(
         publish_batch.payloads,
@@ -81,41 +81,38 @@ begin
     state := pgq._lock_partition(publish_batch.topic, publish_batch.partition, null);
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    select m.log_offset, m.published_at
-    into tip_offset, tip_published_at
-    from pgq.message as m
-    where m.segment = state.segment
-        and m.partition_id = state.partition_id
-        and m.log_offset >= state.segment_first_offset
-    order by m.log_offset desc
-    limit 1;
+    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
 
     published.partition := state.partition;
-    published.first_offset := coalesce(tip_offset + 1, state.segment_first_offset);
+    published.first_offset := coalesce(
+        newest.log_offset + 1, state.segment_first_offset
+    );
     published.last_offset := published.first_offset + size - 1;
-    tip_published_at := greatest(pgq._clock(), tip_published_at, state.segment_entered_at);
+    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     -- Functions in one select list run side by side; those of absent arrays give nulls.
-    insert into pgq.message (
+    -- for the leaf: state.segment
+    insert into pgq.message_{leaf} (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     select
-        state.partition_id,
+        {state.partition_id},
         b.log_offset,
-        tip_published_at,
-        state.segment,
+        {stamp},
+        {leaf},
         b.key,
         b.header,
         b.payload,
         b.body
     from (
         select
-            generate_series(published.first_offset, published.last_offset) as log_offset,
-            unnest(publish_batch.keys) as key,
-            unnest(publish_batch.headers) as header,
-            unnest(publish_batch.payloads) as payload,
-            unnest(publish_batch.bodies) as body
+            generate_series({published.first_offset}, {published.last_offset}) as log_offset,
+            unnest({publish_batch.keys}) as key,
+            unnest({publish_batch.headers}) as header,
+            unnest({publish_batch.payloads}) as payload,
+            unnest({publish_batch.bodies}) as body
     ) as b;
+    -- end of the leaf
 
     if state.notify then
         perform pg_notify('pgq_topic', publish_batch.topic);

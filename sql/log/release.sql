@@ -26,6 +26,7 @@ begin
 
     state := pgq._lock_group(release.topic, release.consumer_group, release.partition, false);
     if release.lease_token is distinct from state.lease_token then
+        perform pgq._keep_position(state);
         return false;
     end if;
 

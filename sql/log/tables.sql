@@ -1,9 +1,8 @@
 create table pgq.topic (
     topic_id bigint generated always as identity primary key,
-    topic text not null unique,
+    topic text collate "C" not null unique,
     partitions integer not null,
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
-    segment integer not null,
     notify boolean not null,
     created_at timestamptz not null,
     updated_at timestamptz not null
@@ -14,46 +13,76 @@ comment on column pgq.topic.topic is 'Its name.';
 comment on column pgq.topic.partitions is
 'The number of its partitions, which are numbered from 0.';
 comment on column pgq.topic.storage_class_id is 'How long its messages are kept.';
-comment on column pgq.topic.segment is 'The open segment of its class: where new messages go.';
 comment on column pgq.topic.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
 
+-- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
+-- row by one index.
 create table pgq.partition (
     topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
     partition integer not null,
     partition_id bigint not null unique,
+    topic text collate "C" not null,
+    partitions integer not null,
+    ring integer not null,
+    notify boolean not null,
     segment integer not null,
     segment_first_offset bigint not null,
     segment_entered_at timestamptz not null,
-    primary key (topic_id, partition)
+    segment_until timestamptz not null,
+    primary key (topic_id, partition),
+    unique (topic, partition)
 );
+
+create index partition_ring on pgq.partition (topic, ring);
 
 comment on table pgq.partition is
 'One row per topic partition; a publisher locks it until commit, and does not change it.';
 comment on column pgq.partition.partition_id is 'Its id in the message store.';
+comment on column pgq.partition.topic is 'The name of its topic.';
+comment on column pgq.partition.partitions is 'The number of partitions that its topic has.';
+comment on column pgq.partition.ring is
+'Where it stands between 0 and 1023. Whoever may take any partition takes the one at or below a
+number of its own.';
+comment on column pgq.partition.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.partition.segment is 'The segment that its next message goes to.';
 comment on column pgq.partition.segment_first_offset is
 'The first offset that this segment has or will have.';
 comment on column pgq.partition.segment_entered_at is
 'No message in this segment is published earlier.';
+comment on column pgq.partition.segment_until is
+'From then on a publisher looks whether the storage class writes to another segment by now.';
 
 create table pgq.segment_range (
     partition_id bigint not null references pgq.partition (partition_id) on delete cascade,
     first_offset bigint not null,
     segment integer not null,
+    stored_partition_id bigint not null,
+    shift bigint not null default 0,
+    published_at timestamptz,
     primary key (partition_id, first_offset)
 );
 
 comment on table pgq.segment_range is
-'Which segment holds which offsets of a partition: from first_offset up to the next row''s.';
+'Where the messages of a partition are stored: from first_offset up to the next row''s.
+The message of an offset is the row of stored_partition_id at log_offset = offset - shift in that
+segment.';
 comment on column pgq.segment_range.first_offset is 'The first offset stored in the segment.';
 comment on column pgq.segment_range.segment is 'The segment that holds them.';
+comment on column pgq.segment_range.stored_partition_id is
+'Under which partition_id they are stored: the partition''s own, or that of a run of messages that
+were stored before their place in the log was known.';
+comment on column pgq.segment_range.shift is
+'What is added to the log_offset of a stored row to get the offset; 0 in what a partition stored
+itself.';
+comment on column pgq.segment_range.published_at is
+'When all of them were published; null: each stored row says when.';
 
 create table pgq.consumer_group (
     group_id bigint generated always as identity primary key,
     topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
-    consumer_group text not null,
+    consumer_group text collate "C" not null,
     out_of_range text not null check (out_of_range in ('error', 'skip')),
     created_at timestamptz not null,
     unique (topic_id, consumer_group)
@@ -66,15 +95,33 @@ comment on column pgq.consumer_group.out_of_range is
 'What happens when retention removed messages the group has not read: error, or skip them.';
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 
+-- As in partition, a member finds and locks one row by one index.
 create table pgq.group_partition (
     group_id bigint not null references pgq.consumer_group (group_id) on delete cascade,
     partition integer not null,
-    primary key (group_id, partition)
+    topic text collate "C" not null,
+    consumer_group text collate "C" not null,
+    ring integer not null,
+    partition_id bigint not null,
+    out_of_range text not null,
+    trimmed_seq bigint not null default 0,
+    primary key (group_id, partition),
+    unique (topic, consumer_group, partition)
 );
+
+create index group_partition_ring on pgq.group_partition (topic, consumer_group, ring);
 
 comment on table pgq.group_partition is
 'One row per group and partition; a member locks it while it moves the position.';
 comment on column pgq.group_partition.partition is 'The number of the partition.';
+comment on column pgq.group_partition.topic is 'The name of the topic.';
+comment on column pgq.group_partition.consumer_group is 'The name of the group.';
+comment on column pgq.group_partition.ring is 'Where it stands between 0 and 1023; see partition.';
+comment on column pgq.group_partition.partition_id is 'The id of the partition.';
+comment on column pgq.group_partition.out_of_range is 'What the group says.';
+comment on column pgq.group_partition.trimmed_seq is
+'Rows of the journal below this seq were removed. Trimming changes this row, so that a member whose
+snapshot is older cannot lock it.';
 
 create table pgq.group_position (
     group_id bigint not null,

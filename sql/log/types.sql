@@ -82,7 +82,7 @@ create type pgq._partition_state as (
     segment integer,
     segment_first_offset bigint,
     segment_entered_at timestamptz,
-    topic_segment integer,
+    segment_until timestamptz,
     notify boolean
 );
 

@@ -1,7 +1,7 @@
 create view pgq.messages
 with (security_barrier) as
 select
-    t.topic,
+    p.topic,
     p.partition,
     m.log_offset,
     m.published_at,
@@ -10,14 +10,22 @@ select
     m.payload,
     m.body,
     m.partition_id
-from pgq.message as m
-inner join pgq.partition as p on m.partition_id = p.partition_id
-inner join pgq.topic as t on p.topic_id = t.topic_id;
+from pgq.partition as p
+cross join lateral (
+    select min(r.first_offset) as first_offset
+    from pgq.segment_range as r
+    where r.partition_id = p.partition_id
+) as f
+inner join pgq.message as m
+    on m.partition_id = p.partition_id
+    and m.log_offset >= f.first_offset;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
 Name the partition by partition_id = (select pgq.check_range(...)), and the offsets: that is an
-index scan, and an error when retention has removed a part of it. Rows come in any order.';
+index scan, and an error when retention has removed a part of it. Rows come in any order. Whoever
+reads the view keeps cleanup from emptying any segment until the transaction ends: keep it short, or
+read with fetch_range.';
 comment on column pgq.messages.topic is 'The topic.';
 comment on column pgq.messages.partition is 'The partition, from 0.';
 comment on column pgq.messages.log_offset is 'Its offset in the partition, from 1.';

@@ -5,29 +5,65 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    target record;
+    trimmed bigint;
+    total bigint := 0;
 begin
-    return query
-    with trimmed as (
-        delete from pgq.group_position as j
-        using pgq.group_partition as l
-        where j.group_id = l.group_id
-            and j.partition = l.partition
-            and j.seq < (
-                select k.seq - 1000
-                from pgq.group_position as k
-                where k.group_id = l.group_id
-                    and k.partition = l.partition
-                order by k.seq desc
-                limit 1
-            )
-        returning j.group_id
-    )
+    -- Each journal keeps its last 1000 rows. A few more than that are let be, so that not every call
+    -- changes every row.
+    for target in
+        select l.group_id, l.partition, l.topic, l.consumer_group, e.seq - 1000 as keep_from
+        from pgq.group_partition as l
+        cross join lateral (
+            select k.seq
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+            order by k.seq desc
+            limit 1
+        ) as e
+        cross join lateral (
+            select k.seq
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+                and k.seq >= l.trimmed_seq
+            order by k.seq
+            limit 1
+        ) as s
+        where s.seq < e.seq - 1000
+    loop
+        if total >= 20000 then
+            return next row('more', 'positions', 1)::pgq.cleanup_report;
+            exit;
+        end if;
 
-    select 'positions trimmed', t.topic || '/' || g.consumer_group, count(*)
-    from trimmed as r
-    inner join pgq.consumer_group as g on g.group_id = r.group_id
-    inner join pgq.topic as t on t.topic_id = g.topic_id
-    group by t.topic, g.consumer_group;
+        -- A member that has this row locked is let be. The change of the row makes one whose
+        -- snapshot is older than the trimming try again.
+        perform
+        from pgq.group_partition as l
+        where l.group_id = target.group_id
+            and l.partition = target.partition
+        for no key update skip locked;
+        continue when not found;
+
+        update pgq.group_partition as l
+        set trimmed_seq = target.keep_from
+        where l.group_id = target.group_id
+            and l.partition = target.partition;
+
+        delete from pgq.group_position as j
+        where j.group_id = target.group_id
+            and j.partition = target.partition
+            and j.seq < target.keep_from;
+        get diagnostics trimmed = row_count;
+
+        total := total + trimmed;
+        return next row(
+            'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
+        )::pgq.cleanup_report;
+    end loop;
 end
 $$;
 

@@ -1,4 +1,8 @@
-create function pgq._close_segments(started pg_snapshot, horizon xid8)
+create function pgq._close_segments(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
 returns setof pgq.cleanup_report
 language plpgsql
 volatile
@@ -6,27 +10,50 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    target pgq.segment;
+    target record;
     place record;
+    row_xid bigint;
+    own_xid bigint := pg_current_xact_id()::text::bigint;
+    entered integer := 0;
 begin
-    -- Note from which transaction on nobody can write to a sealed segment any more: the id that
-    -- this one took when it had seen the segment sealed. An id from before a restore into another
-    -- cluster may lie in the future here: all its contemporaries are gone.
-    update pgq.segment as s
-    set horizon = _close_segments.horizon
-    where s.state = 'sealed'
-        and _close_segments.horizon is not null
-        and (
-            s.horizon is null
+    for target in
+        select s.segment
+        from pgq.segment as s
+        where s.state = 'sealed'
             and (
-                s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
-                or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                s.horizon is null
+                and (
+                    s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
+                    or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                )
+                or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
-            or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
-        );
+        for update skip locked
+    loop
+        -- Note from which transaction on nobody can write to it any more: an id taken after it was
+        -- seen sealed. Where this transaction had its own before, the row has one, for cleanup does
+        -- each of its parts in a subtransaction. An id from before a restore into another cluster
+        -- may lie in the future here: all its contemporaries are gone.
+        update pgq.segment as s
+        set horizon = _close_segments.horizon
+        where s.segment = target.segment
+        returning s.xmin::text::bigint
+        into row_xid;
+
+        continue when _close_segments.horizon is not null;
+
+        row_xid := row_xid + (own_xid >> 32 << 32);
+        if row_xid < own_xid then
+            row_xid := row_xid + (1::bigint << 32);
+        end if;
+
+        update pgq.segment as s
+        set horizon = row_xid::text::xid8
+        where s.segment = target.segment;
+    end loop;
 
     for target in
-        select s.*
+        select s.segment
         from pgq.segment as s
         where s.state = 'sealed'
             and s.horizon <= pg_snapshot_xmin(_close_segments.started)
@@ -42,18 +69,24 @@ begin
                     p.segment,
                     p.segment_first_offset,
                     p.segment_entered_at,
-                    t.segment,
-                    t.notify
+                    p.segment_until,
+                    p.notify
                 )::pgq._partition_state as state,
-                t.topic
+                p.topic
             from pgq.partition as p
-            inner join pgq.topic as t on t.topic_id = p.topic_id
             where p.segment = target.segment
-            order by t.topic_id, p.partition
+            order by p.topic_id, p.partition
+            limit 1000 - entered
             for no key update of p skip locked
         loop
             perform pgq._enter_segment(place.topic, place.state);
+            entered := entered + 1;
         end loop;
+
+        if entered >= 1000 then
+            return next row('more', 'segment closing', 1)::pgq.cleanup_report;
+            return;
+        end if;
 
         -- A new statement, so it sees what was skipped.
         continue when exists (select from pgq.partition as p where p.segment = target.segment);
@@ -61,7 +94,7 @@ begin
         update pgq.segment as s
         set
             state = 'closed',
-            closed_at = pgq._clock()
+            closed_at = _close_segments.moment
         where s.segment = target.segment;
 
         return next row('segment closed', target.segment::text, 1)::pgq.cleanup_report;
@@ -69,5 +102,5 @@ begin
 end
 $$;
 
-comment on function pgq._close_segments(pg_snapshot, xid8) is
+comment on function pgq._close_segments(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';

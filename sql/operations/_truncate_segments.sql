@@ -7,9 +7,16 @@ as $$
 #variable_conflict use_column
 declare
     target record;
-    moved bigint;
     bytes bigint;
+    archived boolean;
+    carried bigint;
+    budget bigint := 10000;
 begin
+    -- The clock was ahead when they were closed.
+    update pgq.segment as s
+    set closed_at = _truncate_segments.moment
+    where s.closed_at > _truncate_segments.moment;
+
     for target in
         select
             s.segment,
@@ -17,12 +24,7 @@ begin
             c.max_bytes,
             c.storage_class_id,
             s.closed_at,
-            not exists (
-                select from pgq.topic as t where t.storage_class_id = c.storage_class_id
-            )
-            and not exists (
-                select from pgq.queue as q where q.storage_class_id = c.storage_class_id
-            )
+            c.segment is null
             and not exists (
                 select from pgq.segment_range as r where r.segment = s.segment
             ) as out_of_use
@@ -41,49 +43,52 @@ begin
                 and s.segment <> target.segment;
         end if;
 
-        -- Here and not in the query of the loop: what that one reads cannot be truncated.
         if target.out_of_use then
-            target.out_of_use := not exists (
-                select
-                from pgq.job_archive as a
-                inner join pgq.queue as q on q.queue_id = a.queue_id
-                where a.segment = target.segment
-            );
+            execute format(
+                'select exists (
+                    select
+                    from pgq.job_archive_%s as a
+                    inner join pgq.queue as q on q.queue_id = a.queue_id
+                )',
+                target.segment
+            )
+            into archived;
+            target.out_of_use := not archived;
         end if;
 
         continue when not target.out_of_use
             and (target.closed_at + target.retention <= _truncate_segments.moment) is not true
             and (bytes >= target.max_bytes) is not true;
 
-        -- Wait a moment at most, and try again next time: whoever reads behind us would wait as
-        -- well.
-        begin
-            execute format(
-                'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode',
-                target.segment
-            );
-            moved := pgq._move_payloads(target.segment);
-            execute format('truncate pgq.message_%1$s, pgq.job_archive_%1$s', target.segment);
-
-            -- The log of a partition begins behind what is removed. Older messages that were to be
-            -- kept longer, before its retention became shorter, go from sight with it.
-            delete from pgq.segment_range as r
-            using pgq.segment_range as s
-            where s.segment = target.segment
-                and r.partition_id = s.partition_id
-                and r.first_offset <= s.first_offset;
-            delete from pgq.segment as s
-            where s.segment = target.segment;
-        exception
-            when lock_not_available then
-                return next row('segment busy', target.segment::text, 1)::pgq.cleanup_report;
-                return;
-        end;
-
-        if moved > 0 then
-            return next row('payloads moved', target.segment::text, moved)::pgq.cleanup_report;
+        -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
+        if budget > 0 then
+            select coalesce(sum(r.amount), 0)
+            into carried
+            from pgq._carry_jobs(
+                target.segment, null, _truncate_segments.moment, budget::integer
+            ) as r;
+            budget := budget - carried;
+            if carried > 0 then
+                return next row(
+                    'payloads moved', target.segment::text, carried
+                )::pgq.cleanup_report;
+            end if;
         end if;
-        return next row('segment truncated', target.segment::text, 1)::pgq.cleanup_report;
+
+        -- None can come to it any more: it is closed, and who changes a job leaves the payload where
+        -- it is.
+        if exists (select from pgq.job as j where j.segment = target.segment)
+            or exists (select from pgq.dead_job as d where d.segment = target.segment)
+        then
+            return next row(
+                case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
+            )::pgq.cleanup_report;
+            continue;
+        end if;
+
+        return query
+        select r.*
+        from pgq._truncate_segment(target.segment) as r;
     end loop;
 end
 $$;

@@ -26,7 +26,7 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What holds
     -- strong locks comes last.
     foreach part in array array[
-        'jobs', 'positions', 'writes', 'closing', 'sealing', 'truncation'
+        'jobs', 'positions', 'writes', 'leftovers', 'closing', 'sealing', 'truncation'
     ] loop
         begin
             case part
@@ -39,9 +39,12 @@ begin
                 when 'writes' then
                     return query
                     select r.* from pgq._clean_writes(moment) as r;
+                when 'leftovers' then
+                    return query
+                    select r.* from pgq._clean_leftovers(moment) as r;
                 when 'closing' then
                     return query
-                    select r.* from pgq._close_segments(started, horizon) as r;
+                    select r.* from pgq._close_segments(started, horizon, moment) as r;
                 when 'sealing' then
                     return query
                     select r.* from pgq._seal_segments(moment) as r;
@@ -62,6 +65,8 @@ comment on function pgq.cleanup() is
 It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
 to the dead ones, forgets bulk writes past their timeout, opens new segments, and empties those that
 are older than their retention. Call it every minute or so, from cron or pg_cron or any client;
-delivery never depends on it, disk space does. It waits 0.2 s at most for a lock; the part that met
-it is then undone and reported as busy, and the next call goes on. Several at once do no harm.
+delivery never depends on it, disk space does. One call does a bounded piece of work: a row with the
+action more says that there is more of it, so call again at once. It waits 0.2 s at most for a lock;
+what met it is then undone and reported as busy, and the next call goes on. Several at once do no
+harm.
 Errors: 25001 not under READ COMMITTED.';

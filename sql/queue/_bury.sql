@@ -13,20 +13,32 @@ begin
     )
 
     insert into pgq.dead_job (
-        job_id, queue_id, segment, priority, attempt, died_at, label, last_error
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        segment,
+        priority,
+        attempt,
+        died_at,
+        label,
+        last_error
     )
     select
         g.job_id,
         g.queue_id,
+        g.partition_id,
+        g.log_offset,
         g.segment,
         g.priority,
         least(g.attempt, _bury.attempts),
         pgq._clock(),
         g.label,
-        coalesce(_bury.error, g.last_error)
+        nullif(concat_ws(E'\n', g.last_error, _bury.error), '')
     from gone as g;
 end
 $$;
 
 comment on function pgq._bury(bigint[], integer, text) is
-'Moves jobs, whose rows the caller has locked, to the dead ones.';
+'Moves jobs, whose rows the caller has locked, to the dead ones; what happened last is added to the
+error of the last nack.';

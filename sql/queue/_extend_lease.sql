@@ -5,6 +5,10 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    rest bigint[] := _extend_lease.job_ids;
+    extended bigint[];
+    moment timestamptz;
 begin
     if _extend_lease.lease is not null then
         perform pgq._check_interval('lease', _extend_lease.lease, false);
@@ -15,19 +19,79 @@ begin
         return;
     end if;
 
-    -- Not joined with the queue: an old plan might walk all its jobs.
-    return query
-    update pgq.job as j
-    set
-        visible_at = pgq._clock() + coalesce(
-            _extend_lease.lease,
-            (select q.lease from pgq.queue as q where q.queue_id = j.queue_id),
-            interval '0'
+    while cardinality(rest) > 0 loop
+        moment := pgq._clock();
+
+        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- walk all its jobs.
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _extend_lease.lease_token
+                and j.visible_at > moment
+            returning j.*
+        ),
+
+        kept as (
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                lease_token,
+                label,
+                last_error
+            )
+            select
+                g.job_id,
+                g.queue_id,
+                g.partition_id,
+                g.log_offset,
+                g.expires_at,
+                pgq._clock() + coalesce(
+                    _extend_lease.lease,
+                    (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
+                    interval '0'
+                ),
+                g.segment,
+                g.attempt,
+                g.priority,
+                g.lease_token,
+                g.label,
+                g.last_error
+            from gone as g
+            returning job_id
         )
-    where j.job_id = any(_extend_lease.job_ids)
-        and j.lease_token = _extend_lease.lease_token
-        and j.visible_at > pgq._clock()
-    returning j.job_id;
+
+        select array_agg(k.job_id)
+        into extended
+        from kept as k;
+
+        return query
+        select unnest(extended);
+
+        -- What was not found may have been made anew while this statement waited for it.
+        exit when cardinality(extended) = cardinality(rest);
+        rest := array(
+            select r.job_id
+            from unnest(rest) as r (job_id)
+            where r.job_id <> all(coalesce(extended, '{}'))
+        );
+        exit when cardinality(rest) = 0
+            or not pgq._still_leased(rest, _extend_lease.lease_token)
+            or not exists (
+                select
+                from pgq.job as j
+                where j.job_id = any(rest)
+                    and j.lease_token = _extend_lease.lease_token
+                    and j.visible_at > moment
+            );
+    end loop;
 end
 $$;
 

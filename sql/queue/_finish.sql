@@ -11,36 +11,81 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    rest bigint[] := _finish.job_ids;
+    ended bigint[];
+    leaf integer;
 begin
-    return query
-    with finished as (
-        delete from pgq.job as j
-        where j.job_id = any(_finish.job_ids)
+    -- A segment at a time; usually there is one. What a statement does not find may have been made
+    -- anew while it waited, so it is looked for again.
+    while cardinality(rest) > 0 loop
+        select j.segment
+        into leaf
+        from pgq.job as j
+        where j.job_id = any(rest)
             and j.lease_token = _finish.lease_token
-        returning j.*
-    ),
+        limit 1;
 
-    archived as (
-        insert into pgq.job_archive (
-            job_id, queue_id, ended_at, segment, attempt, outcome, label, result, last_error
+        if leaf is null then
+            perform pgq._still_leased(rest, _finish.lease_token);
+            return;
+        end if;
+
+        -- for the leaf: leaf
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any({rest})
+                and j.lease_token = {_finish.lease_token}
+                and j.segment = {leaf}
+            returning j.*
+        ),
+
+        archived as (
+            insert into pgq.job_archive_{leaf} (
+                job_id,
+                queue_id,
+                ended_at,
+                segment,
+                attempt,
+                outcome,
+                label,
+                result,
+                last_error,
+                partition_id,
+                log_offset
+            )
+            select
+                g.job_id,
+                g.queue_id,
+                pgq._clock(),
+                {leaf},
+                g.attempt,
+                {_finish.outcome},
+                g.label,
+                {_finish.result},
+                g.last_error,
+                nullif(g.partition_id, q.partition_id),
+                case when q.partition_id <> g.partition_id then g.log_offset end
+            from gone as g
+            inner join pgq.queue as q on q.queue_id = g.queue_id
+            where q.archive or {_finish.always}
         )
-        select
-            f.job_id,
-            f.queue_id,
-            pgq._clock(),
-            f.segment,
-            f.attempt,
-            _finish.outcome,
-            f.label,
-            _finish.result,
-            f.last_error
-        from finished as f
-        inner join pgq.queue as q on q.queue_id = f.queue_id
-        where q.archive or _finish.always
-    )
 
-    select f.job_id
-    from finished as f;
+        select array_agg(g.job_id)
+        from gone as g
+        into ended;
+        -- end of the leaf
+
+        return query
+        select unnest(ended);
+
+        exit when cardinality(ended) = cardinality(rest);
+        rest := array(
+            select r.job_id
+            from unnest(rest) as r (job_id)
+            where r.job_id <> all(coalesce(ended, '{}'))
+        );
+    end loop;
 end
 $$;
 

@@ -6,6 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    rest bigint[] := _nack.job_ids;
     returned bigint[];
     exhausted bigint[];
 begin
@@ -18,43 +19,81 @@ begin
         return;
     end if;
 
-    -- Not joined with the queue: an old plan might walk all its jobs.
-    with given_back as (
-        update pgq.job as j
-        set
-            visible_at = pgq._clock() + coalesce(
-                _nack.delay,
-                (
-                    select
-                        pgq._retry_delay(
-                            j.attempt, q.backoff, q.backoff_max, q.backoff_jitter
-                        )
-                    from pgq.queue as q
-                    where q.queue_id = j.queue_id
+    while cardinality(rest) > 0 loop
+        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- walk all its jobs.
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _nack.lease_token
+            returning j.*
+        ),
+
+        given_back as (
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                label,
+                last_error
+            )
+            select
+                g.job_id,
+                g.queue_id,
+                g.partition_id,
+                g.log_offset,
+                g.expires_at,
+                pgq._clock() + coalesce(
+                    _nack.delay,
+                    (
+                        select
+                            pgq._retry_delay(
+                                g.attempt, q.backoff, q.backoff_max, q.backoff_jitter
+                            )
+                        from pgq.queue as q
+                        where q.queue_id = g.queue_id
+                    ),
+                    interval '0'
                 ),
-                interval '0'
-            ),
-            lease_token = null,
-            last_error = coalesce(_nack.error, j.last_error)
-        where j.job_id = any(_nack.job_ids)
-            and j.lease_token = _nack.lease_token
-        returning
-            j.job_id,
-            j.attempt >= (
-                select q.max_attempts from pgq.queue as q where q.queue_id = j.queue_id
-            ) as exhausted
-    )
+                g.segment,
+                g.attempt,
+                g.priority,
+                g.label,
+                coalesce(_nack.error, g.last_error)
+            from gone as g
+            returning
+                job_id,
+                attempt >= (
+                    select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id
+                ) as exhausted
+        )
 
-    select array_agg(g.job_id), array_agg(g.job_id) filter (where g.exhausted)
-    into returned, exhausted
-    from given_back as g;
+        select array_agg(b.job_id), array_agg(b.job_id) filter (where b.exhausted)
+        into returned, exhausted
+        from given_back as b;
 
-    if exhausted is not null then
-        perform pgq._bury(exhausted, null, null);
-    end if;
+        if exhausted is not null then
+            perform pgq._bury(exhausted, null, null);
+        end if;
 
-    return query
-    select unnest(returned);
+        return query
+        select unnest(returned);
+
+        -- What was not found may have been made anew while this statement waited for it.
+        exit when cardinality(returned) = cardinality(rest);
+        rest := array(
+            select r.job_id
+            from unnest(rest) as r (job_id)
+            where r.job_id <> all(coalesce(returned, '{}'))
+        );
+        exit when cardinality(rest) = 0 or not pgq._still_leased(rest, _nack.lease_token);
+    end loop;
 end
 $$;
 

@@ -1,4 +1,4 @@
-create function pgq._raise_floor(queue_id bigint, moment timestamptz)
+create function pgq._raise_floor(queue_id bigint, label text, moment timestamptz)
 returns void
 language plpgsql
 volatile
@@ -8,19 +8,26 @@ as $$
 declare
     state pgq.queue_floor;
     snapshot pg_snapshot;
+    place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
-    -- than the latest that has ended.
-    begun_at timestamptz := _raise_floor.moment - (clock_timestamp() - now());
+    -- than the latest that has ended. Never later than this moment, should the clock have been set
+    -- back since.
+    begun_at timestamptz := least(
+        _raise_floor.moment, _raise_floor.moment - (clock_timestamp() - now())
+    );
 begin
-    -- Another claim is at it, or this session's snapshot is older than the newest row: leave it be.
-    perform 1
+    -- This session's snapshot may be older than the newest row.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return;
+    end if;
+
+    -- Where another claim is raising it just now, let it.
+    perform
     from pgq.queue_floor_lock as l
     where l.queue_id = _raise_floor.queue_id
     for no key update skip locked;
-    if not found
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
+    if not found then
         return;
     end if;
 
@@ -29,16 +36,18 @@ begin
     into state
     from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
+        and f.label = place
     order by f.seq desc
     limit 1;
     snapshot := pg_current_snapshot();
 
-    if state.recorded_at > _raise_floor.moment then
+    if state.seq is null or state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
             -- A claim that began later was here first.
             return;
         end if;
-        -- The clock was set back. Begin anew: jobs may have been written below the floors.
+        -- The first time, or the clock was set back: jobs may have been written below the floors.
+        state.seq := coalesce(state.seq, 0);
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
@@ -64,41 +73,83 @@ begin
 
     -- The floor rises to the first job that can still be delivered, or else to where it is safe;
     -- not looking further, for there stand the leases of finished jobs.
-    select
-        array_agg(
-            case
-                when f.floor_time >= state.safe_at then f.floor_time
-                else coalesce(j.visible_at, state.safe_at)
-            end
-            order by f.place
-        ),
-        array_agg(
-            case
-                when f.floor_time >= state.safe_at then f.floor_id
-                else coalesce(j.job_id, 0)
-            end
-            order by f.place
-        )
-    into state.floor_times, state.floor_ids
-    from unnest(state.floor_times, state.floor_ids)
-        with ordinality as f (floor_time, floor_id, place)
-    left join lateral (
-        select k.visible_at, k.job_id
-        from pgq.job as k
-        where k.queue_id = _raise_floor.queue_id
-            and k.priority = f.place - 1
-            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-            and k.visible_at < state.safe_at
-            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-        order by k.visible_at, k.job_id
-        limit 1
-    ) as j on true;
+    if _raise_floor.label is null then
+        select
+            array_agg(
+                case
+                    when f.floor_time >= state.safe_at then f.floor_time
+                    else coalesce(j.visible_at, state.safe_at)
+                end
+                order by f.place
+            ),
+            array_agg(
+                case
+                    when f.floor_time >= state.safe_at then f.floor_id
+                    else coalesce(j.job_id, 0)
+                end
+                order by f.place
+            )
+        into state.floor_times, state.floor_ids
+        from unnest(state.floor_times, state.floor_ids)
+            with ordinality as f (floor_time, floor_id, place)
+        left join lateral (
+            select k.visible_at, k.job_id
+            from pgq.job as k
+            where k.queue_id = _raise_floor.queue_id
+                and k.priority = f.place - 1
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                and k.visible_at < state.safe_at
+                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true;
+    else
+        select
+            array_agg(
+                case
+                    when f.floor_time >= state.safe_at then f.floor_time
+                    else coalesce(j.visible_at, state.safe_at)
+                end
+                order by f.place
+            ),
+            array_agg(
+                case
+                    when f.floor_time >= state.safe_at then f.floor_id
+                    else coalesce(j.job_id, 0)
+                end
+                order by f.place
+            )
+        into state.floor_times, state.floor_ids
+        from unnest(state.floor_times, state.floor_ids)
+            with ordinality as f (floor_time, floor_id, place)
+        left join lateral (
+            select k.visible_at, k.job_id
+            from pgq.job as k
+            where -k.queue_id = -_raise_floor.queue_id
+                and k.label = _raise_floor.label
+                and k.priority = f.place - 1
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                and k.visible_at < state.safe_at
+                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true;
+    end if;
 
     insert into pgq.queue_floor (
-        queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
+        queue_id,
+        label,
+        seq,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
     )
     values (
         _raise_floor.queue_id,
+        place,
         state.seq + 1,
         state.floor_times,
         state.floor_ids,
@@ -111,9 +162,11 @@ begin
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
+        and f.label = place
         and f.seq = state.seq - 63;
 end
 $$;
 
-comment on function pgq._raise_floor(bigint, timestamptz) is
-'Raises the floors of a queue as far as is proved safe.';
+comment on function pgq._raise_floor(bigint, text, timestamptz) is
+'Raises the floors of a queue as far as is proved safe: those of all claims, or those of claims that
+ask for a label.';

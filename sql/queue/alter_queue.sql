@@ -21,7 +21,9 @@ as $$
 #variable_conflict use_column
 declare
     settings pgq.queue_info;
-    class_id bigint;
+    class pgq.storage_class;
+    target_id bigint;
+    store_id bigint;
 begin
     perform
     from pgq.queue as q
@@ -51,11 +53,11 @@ begin
     end if;
     perform pgq._check_queue_settings(settings);
 
-    class_id := pgq._storage_class(settings.retention, null, null);
+    class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
     set
-        storage_class_id = class_id,
-        segment = pgq._open_segment_of(class_id),
+        storage_class_id = class.storage_class_id,
+        segment = class.segment,
         lease = settings.lease,
         max_attempts = settings.max_attempts,
         delay = settings.delay,
@@ -66,7 +68,11 @@ begin
         archive = settings.archive,
         notify = settings.notify,
         updated_at = pgq._clock()
-    where q.queue = alter_queue.queue;
+    where q.queue = alter_queue.queue
+    returning q.queue_id, q.partition_id
+    into target_id, store_id;
+
+    perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
 
     return pgq._queue_info(alter_queue.queue);
 end
@@ -87,5 +93,7 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, retention. Jobs that are
-stored keep their times; a new lease counts from the next delivery.
-Errors: MQ002 unknown queue, 22004 and 22023 bad settings.';
+stored keep their times; a new lease counts from the next delivery. Where there was no retention
+before, what is finished is kept for the new one from now on.
+Errors: MQ002 unknown queue, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+SERIALIZABLE when another transaction was first (try again).';

@@ -21,7 +21,7 @@ as $$
 declare
     settings pgq.queue_info;
     new_id bigint;
-    class_id bigint;
+    class pgq.storage_class;
 begin
     perform pgq._check_name('queue', create_queue.queue);
 
@@ -37,7 +37,12 @@ begin
     settings.notify := create_queue.notify;
     perform pgq._check_queue_settings(settings);
 
-    class_id := pgq._storage_class(settings.retention, null, null);
+    -- One that is there is found without a lock.
+    if exists (select from pgq.queue as q where q.queue = create_queue.queue) then
+        perform pgq._fail_queue_exists(create_queue.queue);
+    end if;
+
+    class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
         partition_id,
@@ -58,8 +63,8 @@ begin
     values (
         settings.queue,
         nextval('pgq.partition_id'),
-        class_id,
-        pgq._open_segment_of(class_id),
+        class.storage_class_id,
+        class.segment,
         settings.lease,
         settings.max_attempts,
         settings.delay,
@@ -76,9 +81,7 @@ begin
     returning queue_id into new_id;
 
     if new_id is null then
-        raise exception 'queue "%" already exists', create_queue.queue
-            using errcode = 'MQ005',
-                hint = 'Change its settings with pgq.alter_queue.';
+        perform pgq._fail_queue_exists(create_queue.queue);
     end if;
 
     insert into pgq.queue_floor_lock (queue_id)
@@ -121,4 +124,5 @@ until an unfinished job expires, and how long finished and dead ones are kept; n
 backoff: the delay before the first retry; each further one doubles it up to backoff_max, and up
 to the share backoff_jitter (0 to 1) is added at random. archive: ack notes the job among the
 archived ones. notify: an enqueue notifies the channel pgq_queue with the queue''s name.
-Errors: MQ005 the queue exists already, 22023 bad name or setting, 22004 null.';
+Errors: MQ005 the queue exists already, 22023 bad name or setting, 22004 null, 40001 under
+REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';

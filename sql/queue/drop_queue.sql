@@ -30,12 +30,7 @@ begin
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
-    -- As for the messages: where there is no retention, nothing else would remove them.
-    if target.retention is null then
-        delete from pgq.job_archive as a
-        where a.queue_id = target.queue_id;
-    end if;
-    perform pgq._forget_messages(array[target.partition_id], target.storage_class_id);
+    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, '0');
 end
 $$;
 

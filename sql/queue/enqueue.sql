@@ -16,21 +16,15 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    target_id bigint;
     store_id bigint;
     leaf integer;
-    queue_delay interval;
-    retention interval;
-    notify boolean;
     moment timestamptz;
-    visible_at timestamptz;
-    job_id bigint;
+    due_at timestamptz;
+    number bigint;
 begin
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
@@ -49,71 +43,74 @@ begin
         return null;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
-    into target_id, store_id, leaf, queue_delay, retention, notify
-    from pgq.queue as q
-    where q.queue = enqueue.queue;
-
-    moment := pgq._clock();
-    if target_id is null
-        or enqueue.delay is not null
-        or enqueue.run_at is not null
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
-        if target_id is null then
-            perform pgq._fail_unknown_queue(enqueue.queue);
-        end if;
-
-        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            perform
-            from pgq.queue as q
-            where q.queue = enqueue.queue
-            for share;
-        end if;
-
-        if enqueue.delay is not null or enqueue.run_at is not null then
-            visible_at := pgq._due_at(
-                enqueue.queue, moment, enqueue.delay, enqueue.run_at, retention
-            );
-        end if;
+    -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform
+        from pgq.queue as q
+        where q.queue = enqueue.queue
+        for share;
     end if;
 
-    job_id := nextval('pgq.job_id');
+    moment := pgq._clock();
+    if enqueue.delay is not null or enqueue.run_at is not null then
+        due_at := (
+            select pgq._due_at(q.queue, moment, enqueue.delay, enqueue.run_at, q.retention)
+            from pgq.queue as q
+            where q.queue = enqueue.queue
+        );
+    end if;
 
-    insert into pgq.message (
+    number := nextval('pgq.job_id');
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label
+    )
+    select
+        number,
+        q.queue_id,
+        q.partition_id,
+        number,
+        moment + q.retention,
+        coalesce(due_at, moment + q.delay),
+        q.segment,
+        case when q.notify then pgq._notify_queue(q.queue) else 0 end,
+        enqueue.priority,
+        enqueue.label
+    from pgq.queue as q
+    where q.queue = enqueue.queue
+    returning partition_id, segment
+    into store_id, leaf;
+
+    if store_id is null then
+        perform pgq._fail_unknown_queue(enqueue.queue);
+    end if;
+
+    -- for the leaf: leaf
+    insert into pgq.message_{leaf} (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
-        store_id,
-        job_id,
-        moment,
-        leaf,
-        enqueue.key,
-        enqueue.headers,
-        enqueue.payload,
-        enqueue.body
+        {store_id},
+        {number},
+        {moment},
+        {leaf},
+        {enqueue.key},
+        {enqueue.headers},
+        {enqueue.payload},
+        {enqueue.body}
     );
+    -- end of the leaf
 
-    insert into pgq.job (
-        job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label
-    )
-    values (
-        job_id,
-        target_id,
-        moment + retention,
-        leaf,
-        enqueue.priority,
-        0,
-        coalesce(visible_at, moment + queue_delay),
-        enqueue.label
-    );
-
-    if notify then
-        perform pg_notify('pgq_queue', enqueue.queue);
-    end if;
-
-    return job_id;
+    return number;
 end
 $$;
 
@@ -126,4 +123,5 @@ has committed and its time has come: after delay, at run_at, or after the delay 
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
 for by claims; headers (a JSON object) and key travel with the job.
 Errors: MQ002 unknown queue, 22004 no content, 22023 bad argument, or the job would expire before
-it is due.';
+it is due, 40001 under REPEATABLE READ or SERIALIZABLE when the queue was changed since the
+transaction began (try again).';

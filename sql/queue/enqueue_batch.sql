@@ -31,6 +31,7 @@ declare
     moment timestamptz;
     visible_at timestamptz;
     size integer;
+    ids bigint[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -84,49 +85,57 @@ begin
         return;
     end if;
 
-    return query
-    with arrival as materialized (
-        select
-            nextval('pgq.job_id') as job_id,
-            b.*
-        from (
-            select
-                generate_series(1, size) as place,
-                unnest(enqueue_batch.keys) as key,
-                unnest(enqueue_batch.labels) as label,
-                unnest(enqueue_batch.headers) as header,
-                unnest(enqueue_batch.payloads) as payload,
-                unnest(enqueue_batch.bodies) as body
-        ) as b
-    ),
+    ids := array(
+        select nextval('pgq.job_id')
+        from generate_series(1, size)
+    );
 
-    stored as (
-        insert into pgq.message (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select store_id, a.job_id, moment, leaf, a.key, a.header, a.payload, a.body
-        from arrival as a
-    ),
-
-    added as (
-        insert into pgq.job (
-            job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label
-        )
-        select
-            a.job_id,
-            target_id,
-            moment + retention,
-            leaf,
-            enqueue_batch.priority,
-            0,
-            visible_at,
-            a.label
-        from arrival as a
+    -- for the leaf: leaf
+    insert into pgq.message_{leaf} (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
+    select {store_id}, b.job_id, {moment}, {leaf}, b.key, b.header, b.payload, b.body
+    from (
+        select
+            unnest({ids}) as job_id,
+            unnest({enqueue_batch.keys}) as key,
+            unnest({enqueue_batch.headers}) as header,
+            unnest({enqueue_batch.payloads}) as payload,
+            unnest({enqueue_batch.bodies}) as body
+    ) as b;
+    -- end of the leaf
 
-    select a.job_id
-    from arrival as a
-    order by a.place;
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label
+    )
+    select
+        b.job_id,
+        target_id,
+        store_id,
+        b.job_id,
+        moment + retention,
+        visible_at,
+        leaf,
+        0,
+        enqueue_batch.priority,
+        b.label
+    from (
+        select
+            unnest(ids) as job_id,
+            unnest(enqueue_batch.labels) as label
+    ) as b;
+
+    return query
+    select unnest(ids);
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);

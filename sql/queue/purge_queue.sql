@@ -14,6 +14,7 @@ as $$
 declare
     target_id bigint;
     dead bigint;
+    removed bigint;
     alive bigint := 0;
 begin
     select q.queue_id
@@ -29,11 +30,28 @@ begin
             using errcode = '22004';
     end if;
 
-    -- Dead letters come last: a job that dies while this waits for its row is then among them.
+    -- Dead letters come last: a job that dies while this waits for its row is then among them. In
+    -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
+    -- while this waits for it is found by the next turn.
     if not purge_queue.dead_only then
-        delete from pgq.job as j
-        where j.queue_id = target_id;
-        get diagnostics alive = row_count;
+        loop
+            with doomed as materialized (
+                select j.job_id
+                from pgq.job as j
+                where j.queue_id = target_id
+                order by j.job_id
+                for update
+            )
+
+            delete from pgq.job as j
+            using doomed as d
+            where j.job_id = d.job_id;
+            get diagnostics removed = row_count;
+
+            alive := alive + removed;
+            exit when removed = 0
+                or not exists (select from pgq.job as j where j.queue_id = target_id);
+        end loop;
     end if;
 
     delete from pgq.dead_job as d

@@ -37,16 +37,28 @@ begin
     )
 
     insert into pgq.job (
-        job_id, queue_id, expires_at, segment, priority, attempt, visible_at, label, last_error
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label,
+        last_error
     )
     select
         r.job_id,
         r.queue_id,
+        r.partition_id,
+        r.log_offset,
         pgq._clock() + target.retention,
-        r.segment,
-        r.priority,
-        0,
         pgq._clock(),
+        r.segment,
+        0,
+        r.priority,
         r.label,
         r.last_error
     from revived as r;

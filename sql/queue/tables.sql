@@ -1,6 +1,6 @@
 create table pgq.queue (
     queue_id bigint generated always as identity primary key,
-    queue text not null unique,
+    queue text collate "C" not null unique,
     partition_id bigint not null unique,
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     segment integer not null,
@@ -41,22 +41,24 @@ create sequence pgq.job_id as bigint cache 1;
 
 comment on sequence pgq.job_id is 'Ids of jobs, unique over all queues.';
 
--- The columns that a claim changes stand together behind those that it does not change, so that the
--- log of the update can leave out what both versions begin with; half of a page is kept free for
--- the new version.
+-- A claim deletes the row and inserts it anew: whoever meant to claim it by an older snapshot then
+-- finds it gone, and locks nothing. After an update it would lock the new version before it looks
+-- whether that is due, and keep this lock to the end of its transaction.
 create table pgq.job (
     job_id bigint primary key,
     queue_id bigint not null,
+    partition_id bigint not null,
+    log_offset bigint not null,
     expires_at timestamptz,
-    segment integer not null,
-    priority smallint not null,
-    attempt integer not null,
     visible_at timestamptz not null,
+    segment integer not null,
+    attempt integer not null,
+    priority smallint not null,
     lease_token uuid,
-    label text,
+    label text collate "C",
     last_error text
 )
-with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
 -- The negative id is in no other index: so a claim by label cannot but use this one, where an old
@@ -65,9 +67,13 @@ create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job
 where label is not null;
 
 comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
-comment on column pgq.job.job_id is 'Its id, which is also the offset of its message.';
+comment on column pgq.job.job_id is 'Its id.';
+comment on column pgq.job.partition_id is
+'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';
+comment on column pgq.job.log_offset is
+'The offset of its payload there; in the queue''s own it is the job_id.';
 comment on column pgq.job.expires_at is 'From then on it is never delivered; null: no such time.';
-comment on column pgq.job.segment is 'The segment that holds its message.';
+comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How often it was delivered.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
@@ -79,18 +85,22 @@ comment on column pgq.job.last_error is 'The error that the last nack gave.';
 create table pgq.dead_job (
     job_id bigint primary key,
     queue_id bigint not null,
+    partition_id bigint not null,
+    log_offset bigint not null,
     segment integer not null,
     priority smallint not null,
     attempt integer not null,
     died_at timestamptz not null,
-    label text,
+    label text collate "C",
     last_error text
 );
 
-create index dead_job_queue on pgq.dead_job (queue_id, job_id);
+create index dead_job_queue on pgq.dead_job (queue_id, died_at);
 
 comment on table pgq.dead_job is
 'Jobs that used up their attempts, until redriven, purged or too old.';
+comment on column pgq.dead_job.partition_id is 'Where its payload is stored; see job.';
+comment on column pgq.dead_job.log_offset is 'Where its payload is stored; see job.';
 comment on column pgq.dead_job.attempt is 'How often it was delivered.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
@@ -103,9 +113,11 @@ create table pgq.job_archive (
     segment integer not null,
     attempt integer not null,
     outcome text not null,
-    label text,
+    label text collate "C",
     result jsonb,
-    last_error text
+    last_error text,
+    partition_id bigint,
+    log_offset bigint
 )
 partition by list (segment);
 
@@ -116,16 +128,23 @@ comment on column pgq.job_archive.outcome is 'acked, or what archive_job was tol
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
 'The error of the last nack before it was finished.';
+comment on column pgq.job_archive.partition_id is
+'Under which partition_id its payload is stored; null: the queue''s own.';
+comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
 
 create table pgq.queue_floor_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    swept_at timestamptz not null default '-infinity'
 );
 
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
+comment on column pgq.queue_floor_lock.swept_at is
+'Up to which visible_at cleanup has looked for jobs that lost their worker.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
+    label text collate "C" not null default '',
     seq bigint not null,
     floor_times timestamptz[] not null,
     floor_ids bigint[] not null,
@@ -133,12 +152,14 @@ create table pgq.queue_floor (
     safe_at timestamptz not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
-    primary key (queue_id, seq)
+    primary key (queue_id, label, seq)
 );
 
 comment on table pgq.queue_floor is
 'Below which visible_at and job_id no claimable job exists, as a journal.
 The row with the highest seq counts.';
+comment on column pgq.queue_floor.label is
+'For which claims: empty: for all; = and a label: for those that ask for it.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';

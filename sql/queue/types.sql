@@ -68,7 +68,9 @@ create type pgq._leased_job as (
     priority smallint,
     label text,
     due_at timestamptz,
-    segment integer
+    segment integer,
+    partition_id bigint,
+    log_offset bigint
 );
 
 comment on type pgq._leased_job is 'A job just claimed, without its payload.';

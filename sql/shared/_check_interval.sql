@@ -10,7 +10,15 @@ begin
         raise exception 'argument "%" must not be null', _check_interval.argument
             using errcode = '22004';
     end if;
-    if _check_interval.length < interval '0'
+    -- Months, days and hours are added to a date one after the other, so a length whose parts have
+    -- different signs may lead back although it compares as more than nothing.
+    if least(
+        date_part('year', _check_interval.length) * 12 + date_part('month', _check_interval.length),
+        date_part('day', _check_interval.length),
+        date_part('hour', _check_interval.length),
+        date_part('minute', _check_interval.length),
+        date_part('second', _check_interval.length)
+    ) < 0
         or _check_interval.length > interval '36500 days'
         or (_check_interval.length = interval '0' and not _check_interval.zero_allowed)
     then
@@ -20,10 +28,11 @@ begin
                 hint = case
                     when _check_interval.zero_allowed then 'It must be from 0 to 36500 days.'
                     else 'It must be more than 0 and at most 36500 days.'
-                end;
+                end || ' No part of it may be negative.';
     end if;
 end
 $$;
 
 comment on function pgq._check_interval(text, interval, boolean) is
-'Refuses a length of time that is null (22004), negative, or longer than 36500 days (22023).';
+'Refuses a length of time that is null (22004), longer than 36500 days, or has a negative part
+(22023).';

@@ -6,26 +6,53 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    leaf integer;
+    free_leaf integer;
 begin
-    -- Two classes that open a segment at once must not take one leaf.
-    lock table pgq.segment in share row exclusive mode;
+    loop
+        -- A leaf that another transaction is about to take is passed over. Under REPEATABLE READ one
+        -- that was taken since the snapshot raises 40001.
+        select l.leaf
+        into free_leaf
+        from pgq.leaf as l
+        where l.free
+        order by l.leaf
+        limit 1
+        for update skip locked;
 
-    select min(n.leaf)
-    into leaf
-    from generate_series(0, (select count(*) from pgq.segment)) as n (leaf)
-    where not exists (select from pgq.segment as s where s.segment = n.leaf);
+        exit when free_leaf is not null;
 
-    if to_regclass('pgq.message_' || leaf) is null then
-        perform pgq._create_leaf(leaf);
-    end if;
+        -- One that was never used. Under REPEATABLE READ another one that took it raises 40001.
+        insert into pgq.leaf (leaf, free)
+        select min(n.leaf), true
+        from generate_series(0, (select count(*) from pgq.leaf)) as n (leaf)
+        where not exists (select from pgq.leaf as l where l.leaf = n.leaf)
+        on conflict do nothing
+        returning leaf
+        into free_leaf;
+
+        if free_leaf is not null then
+            if to_regclass('pgq.message_' || free_leaf) is null then
+                perform pgq._create_leaf(free_leaf);
+            end if;
+            exit;
+        end if;
+    end loop;
+
+    update pgq.leaf as l
+    set free = false
+    where l.leaf = free_leaf;
 
     insert into pgq.segment (segment, storage_class_id, state, opened_at)
-    values (leaf, _open_segment.storage_class_id, 'open', pgq._clock());
+    values (free_leaf, _open_segment.storage_class_id, 'open', pgq._clock());
 
-    return leaf;
+    update pgq.storage_class as c
+    set segment = free_leaf
+    where c.storage_class_id = _open_segment.storage_class_id;
+
+    return free_leaf;
 end
 $$;
 
 comment on function pgq._open_segment(bigint) is
-'Takes a free leaf for a storage class, or makes one, and returns its number.';
+'Takes a free leaf, or makes one, as the open segment of a storage class whose row the caller has
+locked, and returns its number.';

@@ -1,46 +1,59 @@
 create function pgq._storage_class(retention interval, max_bytes bigint, owner_id bigint)
-returns bigint
+returns pgq.storage_class
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    found_id bigint;
+    class pgq.storage_class;
 begin
-    -- Again when cleanup removes a class out of use between the two statements.
-    while found_id is null loop
+    -- Again when cleanup removes a class out of use between two statements.
+    while class.storage_class_id is null loop
+        -- The share lock keeps the segment open to the end of the transaction. Under REPEATABLE
+        -- READ, a class that has gone on to another segment since the snapshot raises 40001.
+        select c.*
+        into class
+        from pgq.storage_class as c
+        where
+            coalesce(interval_send(c.retention), ''::bytea)
+            = coalesce(interval_send(_storage_class.retention), ''::bytea)
+            and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
+            and c.segment is not null
+            and c.max_bytes is not distinct from _storage_class.max_bytes
+        for share;
+
+        exit when class.storage_class_id is not null;
+
         insert into pgq.storage_class (retention, max_bytes, owner_id)
         values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
         on conflict do nothing;
 
-        -- The lock is held to the end: two callers must not open a segment for one class.
-        select c.storage_class_id
-        into found_id
+        select c.*
+        into class
         from pgq.storage_class as c
         where
-            coalesce(c.retention, interval '-1 day')
-            = coalesce(_storage_class.retention, interval '-1 day')
+            coalesce(interval_send(c.retention), ''::bytea)
+            = coalesce(interval_send(_storage_class.retention), ''::bytea)
             and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
         for update;
+
+        if class.storage_class_id is not null and class.segment is null then
+            class.segment := pgq._open_segment(class.storage_class_id);
+        end if;
     end loop;
 
-    if not exists (
-        select from pgq.segment as s
-        where s.storage_class_id = found_id
-            and s.state = 'open'
-    ) then
-        perform pgq._open_segment(found_id);
+    if class.max_bytes is distinct from _storage_class.max_bytes then
+        update pgq.storage_class as c
+        set max_bytes = _storage_class.max_bytes
+        where c.storage_class_id = class.storage_class_id;
+        class.max_bytes := _storage_class.max_bytes;
     end if;
 
-    update pgq.storage_class as c
-    set max_bytes = _storage_class.max_bytes
-    where c.storage_class_id = found_id
-        and c.max_bytes is distinct from _storage_class.max_bytes;
-
-    return found_id;
+    return class;
 end
 $$;
 
 comment on function pgq._storage_class(interval, bigint, bigint) is
-'The storage class for a retention, made on first use together with its first segment.';
+'The storage class for a retention, made on first use together with its first segment; its segment
+stays the open one to the end of the transaction.';

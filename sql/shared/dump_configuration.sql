@@ -11,6 +11,8 @@ begin
         from pg_class as c
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'S')
+            -- Each installation has its own.
+            and c.relname <> 'view_key'
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');

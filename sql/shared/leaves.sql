@@ -1,7 +1,8 @@
--- The leaves that an installation starts with; more are made when all of these are in use.
+-- The leaves that an installation starts with: those that statements name. More are made when all
+-- of these are in use.
 do $leaves$
 begin
-    for leaf in 0 .. 7 loop
+    for leaf in 0 .. 15 loop
         perform pgq._create_leaf(leaf);
     end loop;
 end

@@ -4,4 +4,6 @@ revoke all on all sequences in schema pgq from public;
 revoke all on all functions in schema pgq from public;
 -- Whoever reads a view needs the right to the functions in it.
 grant execute on function pgq._clock() to public;
-grant execute on function pgq._offset_at(bigint, timestamptz, bigint, bigint) to public;
+grant execute on function pgq._partition_figures(
+    uuid, bigint, integer, bigint, bigint, timestamptz
+) to public;

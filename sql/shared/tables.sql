@@ -2,12 +2,14 @@ create table pgq.storage_class (
     storage_class_id bigint generated always as identity primary key,
     retention interval,
     max_bytes bigint,
-    owner_id bigint
+    owner_id bigint,
+    segment integer
 );
 
--- One class per retention; a topic with a size limit has a class of its own.
+-- One class per retention; a topic with a size limit has a class of its own. Two retentions may be
+-- equal and yet not the same (a month, 30 days), so they are compared by what is stored of them.
 create unique index storage_class_key on pgq.storage_class
-(coalesce(retention, interval '-1 day'), coalesce(owner_id, 0));
+(coalesce(interval_send(retention), ''::bytea), coalesce(owner_id, 0));
 
 comment on table pgq.storage_class is
 'What is kept for the same time is stored together; each class writes to one segment.';
@@ -15,9 +17,21 @@ comment on column pgq.storage_class.retention is 'How long messages are kept; nu
 comment on column pgq.storage_class.max_bytes is 'Size limit of the class, in bytes; null: none.';
 comment on column pgq.storage_class.owner_id is
 'The topic that has this class for itself; null: shared.';
+comment on column pgq.storage_class.segment is
+'The open segment, where new messages go; null: the class is out of use. Whoever puts something into
+that segment locks this row, and opening another one changes it.';
+
+create table pgq.leaf (
+    leaf integer primary key,
+    free boolean not null
+);
+
+comment on table pgq.leaf is 'The leaves of message and job_archive that were ever used.';
+comment on column pgq.leaf.leaf is 'Its number: message_N and job_archive_N.';
+comment on column pgq.leaf.free is 'Whether no segment uses it; it is empty then.';
 
 create table pgq.segment (
-    segment integer primary key,
+    segment integer primary key references pgq.leaf (leaf),
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     state text not null check (state in ('open', 'sealed', 'closed')),
     opened_at timestamptz not null,
@@ -27,9 +41,8 @@ create table pgq.segment (
     closed_at timestamptz
 );
 
-comment on table pgq.segment is
-'The leaves of message that are in use; a leaf without a row here is empty and free.';
-comment on column pgq.segment.segment is 'The number of the leaf: message_N and job_archive_N.';
+comment on table pgq.segment is 'The leaves that are in use, and by which storage class.';
+comment on column pgq.segment.segment is 'The number of the leaf.';
 comment on column pgq.segment.storage_class_id is 'The class whose messages it holds.';
 comment on column pgq.segment.state is
 'open: written to; sealed: late writers may still finish; closed: nothing is added any more.';
@@ -70,8 +83,41 @@ comment on column pgq.message.headers is 'A JSON object with what travels beside
 comment on column pgq.message.payload is 'The content as JSON; null when body is set.';
 comment on column pgq.message.body is 'The content as raw bytes; null when payload is set.';
 
+create table pgq.leftover (
+    partition_id bigint not null,
+    segment integer not null,
+    first_offset bigint not null,
+    last_offset bigint not null,
+    queue_id bigint,
+    remove_at timestamptz not null,
+    primary key (partition_id, segment, first_offset)
+);
+
+create index leftover_due on pgq.leftover (remove_at);
+
+comment on table pgq.leftover is
+'What was stored without a retention by a topic or queue that has one now, or was dropped. Its
+segment may never be truncated, so cleanup deletes these messages.';
+comment on column pgq.leftover.partition_id is 'Whose messages they are.';
+comment on column pgq.leftover.segment is 'The segment that holds them.';
+comment on column pgq.leftover.first_offset is 'The first of them.';
+comment on column pgq.leftover.last_offset is 'The last of them.';
+comment on column pgq.leftover.queue_id is 'The queue whose jobs they are; null: a topic''s.';
+comment on column pgq.leftover.remove_at is 'From when on they are to go.';
+
 -- Partitions of topics and queues draw their ids from here, so that message needs no second key.
 create sequence pgq.partition_id as bigint;
 
 comment on sequence pgq.partition_id is
 'Ids of topic partitions and of queues in the message store.';
+
+create table pgq.view_key (
+    key uuid not null
+);
+
+insert into pgq.view_key (key)
+values (gen_random_uuid());
+
+comment on table pgq.view_key is
+'What the views show to the functions that they call. Who reads a view may call these, but does not
+know the key.';

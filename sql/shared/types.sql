@@ -17,3 +17,10 @@ comment on column pgq.message_record.headers is 'Its headers, a JSON object; nul
 comment on column pgq.message_record.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.message_record.body is
 'Its content as raw bytes; null when it has a payload.';
+
+create type pgq._newest_message as (
+    log_offset bigint,
+    published_at timestamptz
+);
+
+comment on type pgq._newest_message is 'The last message of a partition in a segment.';

@@ -25,16 +25,6 @@ def test_other_topics_stay(log: Log) -> None:
     assert offsets(log.consume(topic=other, consumer_group="readers")) == [2, 3]
 
 
-def test_a_topic_that_keeps_for_ever_frees_its_messages(log: Log) -> None:
-    """Where no retention would ever remove them, the messages are removed at once."""
-    topic = new_name()
-    log.create_topic(topic=topic, retention=None, partitions=1)
-    before = log.execute("select count(*) from pgq.message").fetchone()
-    log.publish_batch(topic=topic, payloads=[1, 2, 3])
-    log.drop_topic(topic=topic)
-    assert log.execute("select count(*) from pgq.message").fetchone() == before
-
-
 def test_no_row_is_left_behind(log: Log) -> None:
     """Partitions, ranges, groups and positions are as they were before the topic."""
     tables = ("topic", "partition", "segment_range", "consumer_group", "group_partition")

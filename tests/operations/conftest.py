@@ -48,7 +48,7 @@ def _empty(connection: AnyConnection) -> None:
     connection.execute("set session_replication_role = replica")
     tables = connection.execute(
         "select relname from pg_class where relnamespace = 'pgq'::regnamespace"
-        " and relkind = 'r' and not relispartition"
+        " and relkind = 'r' and not relispartition and relname <> 'view_key'"
     ).fetchall()
     for (table,) in tables:
         connection.execute(sql.SQL("delete from pgq.{}").format(sql.Identifier(table)))

@@ -63,29 +63,6 @@ def test_a_new_queue_of_the_same_name_is_empty(
     assert claim(connection, queue, 10) == []
 
 
-def test_what_a_queue_without_retention_kept_goes_with_it(connection: AnyConnection) -> None:
-    """Its storage is shared with others that keep for ever, so nothing else would remove it."""
-    stays, goes = (new_queue(connection, retention=None) for _ in range(2))
-    for queue in (stays, goes):
-        enqueue_many(connection, queue, 2)
-        job = claim_one(connection, queue)
-        assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
-    [queue_id, partition_id] = row(
-        connection, "select queue_id, partition_id from pgq.queue where queue = %s", [goes]
-    )
-    kept = (
-        "select (select count(*) from pgq.message where partition_id = %s),"
-        " (select count(*) from pgq.job_archive where queue_id = %s)"
-    )
-    assert row(connection, kept, [partition_id, queue_id]) == (2, 1)
-    connection.execute("select pgq.drop_queue(%s)", [goes])
-    assert row(connection, kept, [partition_id, queue_id]) == (0, 0)
-    assert row(connection, "select count(*) from pgq.archived_jobs where queue = %s", [stays]) == (
-        1,
-    )
-    assert claim_one(connection, stays).payload == 1
-
-
 def test_refusals(connection: AnyConnection) -> None:
     refused(connection, "MQ002", "drop_queue", queue="no-such-queue")
     refused(connection, "22004", "drop_queue", queue=None)

@@ -1,0 +1,121 @@
+"""Write out what the sources say once: statements that name their leaf, and shared parts.
+
+``-- paste: parts/claim.sql`` stands for that file, which lies beside the source; ``{function}`` in
+it is the name of the function that it is pasted into. A call would cost such a function more than
+the part itself.
+
+A plan that goes through the partitioned parent locks every leaf, so what runs often names the one
+leaf it needs. The sources have such statements once::
+
+    -- for the leaf: home.segment
+    insert into pgq.message_{leaf} (partition_id, log_offset)
+    values ({home.partition_id}, {home.log_offset})
+    returning log_offset
+    into stored_offset;
+    -- end of the leaf
+
+``{leaf}`` stands for the number, every other pair of braces holds an expression of the function,
+and ``into`` begins the last clause where there is one. The first ``STATIC`` leaves get a copy each,
+which a session plans once; a tree of conditions finds the copy. The leaves after them share an
+``execute``, which is planned at every call.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+__all__ = ["STATIC", "write_out"]
+
+STATIC = 16
+
+_MARKED = re.compile(
+    r"^(?P<indent> *)-- for the leaf: (?P<leaf>\S+)\n(?P<body>.*?)^ *-- end of the leaf\n",
+    re.MULTILINE | re.DOTALL,
+)
+_BRACES = re.compile(r"\{([^{}]+)\}")
+_INTO = re.compile(r"\ninto (.*)\Z", re.DOTALL)
+
+
+_PASTE = re.compile(r"^(?P<indent> *)-- paste: (?P<part>\S+)\n", re.MULTILINE)
+
+
+def write_out(path: Path) -> str:
+    """The text of a source with its parts and each marked statement written out."""
+
+    def part(found: re.Match[str]) -> str:
+        text = (path.parent / found["part"]).read_text().replace("{function}", path.stem)
+        return textwrap.indent(text, found["indent"])
+
+    result = _MARKED.sub(_copies, _PASTE.sub(part, path.read_text()))
+    if "-- for the leaf:" in result or "-- end of the leaf" in result:
+        raise ValueError("a statement marked for the leaf has no end, or no begin")
+    return result
+
+
+def _copies(match: re.Match[str]) -> str:
+    body = textwrap.dedent(match["body"]).strip()
+    statements = [part.strip() for part in body.split(";\n")]
+    statements[-1] = statements[-1].removesuffix(";")
+    if not body.endswith(";") or not all("{leaf}" in statement for statement in statements):
+        raise ValueError(f"not statements that name their leaf: {body[:60]}")
+    lines = _tree(match["leaf"], statements, 0, STATIC)
+    return textwrap.indent("\n".join(lines) + "\n", match["indent"])
+
+
+def _tree(leaf: str, body: list[str], first: int, last: int) -> list[str]:
+    if first == 0 and last == STATIC:
+        return [
+            f"if {leaf} < {last} then",
+            *_deeper(_tree(leaf, body, first, last - 1)),
+            "else",
+            *_deeper([line for part in body for line in _dynamic(leaf, part)]),
+            "end if;",
+        ]
+    # from here on ``last`` is included
+    if first == last:
+        return [line for part in body for line in _static(part, first)]
+    middle = (first + last) // 2
+    return [
+        f"if {leaf} <= {middle} then",
+        *_deeper(_tree(leaf, body, first, middle)),
+        "else",
+        *_deeper(_tree(leaf, body, middle + 1, last)),
+        "end if;",
+    ]
+
+
+def _deeper(lines: list[str]) -> list[str]:
+    return [f"    {line}" if line else line for line in lines]
+
+
+def _static(body: str, number: int) -> list[str]:
+    text = _BRACES.sub(lambda found: str(number) if found[1] == "leaf" else found[1], body)
+    return [*f"{text};".splitlines()]
+
+
+def _dynamic(leaf: str, body: str) -> list[str]:
+    values: list[str] = []
+
+    def place(found: re.Match[str]) -> str:
+        if found[1] == "leaf":
+            return "%1$s"
+        if found[1] not in values:
+            values.append(found[1])
+        return f"${values.index(found[1]) + 1}"
+
+    target = _INTO.search(body)
+    text = body[: target.start()] if target else body
+    text = text.replace("%", "%%")
+    opening = "execute"
+    if text.startswith("return query\n"):
+        opening, text = "return query execute", text.removeprefix("return query\n")
+    text = _BRACES.sub(place, text)
+    lines = [f"{opening} format($leaf$", *_deeper(text.splitlines()), f"$leaf$, {leaf})"]
+    if target:
+        lines.append(f"into {' '.join(target[1].split())}")
+    if values:
+        lines.append(f"using {', '.join(values)}")
+    lines[-1] += ";"
+    return lines

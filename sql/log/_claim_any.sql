@@ -1,0 +1,79 @@
+create function pgq._claim_any(
+    topic text,
+    consumer_group text,
+    max_messages integer,
+    partition integer,
+    lease interval
+)
+returns pgq._claim_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+    claimed pgq._claim_state;
+    first_available bigint;
+begin
+    loop
+        state := pgq._lock_group(
+            _claim_any.topic, _claim_any.consumer_group, _claim_any.partition, true
+        );
+        if state.group_id is null then
+            return null;
+        end if;
+
+        claimed.first_offset := state.next_offset;
+        claimed.segment := state.segment;
+        if state.next_offset < state.segment_first_offset then
+            claimed.segment := null;
+            first_available := pgq._first_available(state.partition_id);
+            if state.next_offset < first_available then
+                if state.out_of_range = 'error' then
+                    perform pgq._fail_out_of_range(
+                        _claim_any.topic,
+                        state.partition,
+                        state.next_offset,
+                        first_available,
+                        state.tip
+                    );
+                end if;
+                claimed.first_offset := first_available;
+                if first_available > state.tip then
+                    -- Retention has left nothing here. Note that, or this partition would look
+                    -- like the one to read for ever.
+                    perform pgq._append_position(state, first_available, null, null);
+                    continue;
+                end if;
+            end if;
+        end if;
+
+        claimed.partition := state.partition;
+        claimed.partition_id := state.partition_id;
+        claimed.last_offset := least(
+            state.tip, claimed.first_offset + _claim_any.max_messages - 1
+        );
+        if _claim_any.lease is not null then
+            claimed.lease_token := gen_random_uuid();
+            state.lease_last_offset := claimed.last_offset;
+        end if;
+
+        if pgq._append_position(
+            state,
+            case
+                when _claim_any.lease is null then claimed.last_offset + 1
+                else claimed.first_offset
+            end,
+            pgq._clock() + _claim_any.lease,
+            claimed.lease_token
+        ) then
+            return claimed;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._claim_any(text, text, integer, integer, interval) is
+'What _claim does when it has to look further: at other partitions, at older segments, or at the
+partition that was named.';

@@ -1,0 +1,22 @@
+create function pgq._keep_position(state pgq._group_state)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform pgq._append_position(
+            _keep_position.state,
+            (_keep_position.state).next_offset,
+            (_keep_position.state).leased_until,
+            (_keep_position.state).lease_token
+        );
+    end if;
+end
+$$;
+
+comment on function pgq._keep_position(pgq._group_state) is
+'For a call that changes nothing: above READ COMMITTED it notes the position as it is all the same,
+so that a snapshot that does not show the newest one raises 40001.';

@@ -1,0 +1,42 @@
+create function pgq._lock_topic(topic text)
+returns pgq.topic
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+begin
+    -- Publishers may need the row of the topic while they hold a partition, so it comes behind the
+    -- partitions.
+    perform
+    from pgq.partition as p
+    where p.topic = _lock_topic.topic
+    order by p.partition
+    for update;
+
+    select t.*
+    into target
+    from pgq.topic as t
+    where t.topic = _lock_topic.topic
+    for update;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_lock_topic.topic);
+    end if;
+
+    -- Partitions that were added in between.
+    perform
+    from pgq.partition as p
+    where p.topic_id = target.topic_id
+    order by p.partition
+    for update;
+
+    return target;
+end
+$$;
+
+comment on function pgq._lock_topic(text) is
+'Locks a topic and its partitions against all others until the transaction ends, and returns it.
+Raises MQ001.';

@@ -1,0 +1,64 @@
+create function pgq._partition_figures(
+    key uuid,
+    partition_id bigint,
+    segment integer,
+    segment_first_offset bigint,
+    next_offset bigint,
+    since timestamptz
+)
+returns table (
+    first_offset bigint,
+    tip bigint,
+    published_at timestamptz,
+    since_offset bigint
+)
+language plpgsql
+stable
+parallel safe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    newest pgq._newest_message;
+begin
+    if not exists (select from pgq.view_key as k where k.key = _partition_figures.key) then
+        raise exception 'permission denied for the figures of a partition'
+            using errcode = '42501',
+                hint = 'Read the views pgq.topic_stats and pgq.group_lag.';
+    end if;
+
+    newest := pgq._newest(
+        _partition_figures.partition_id,
+        _partition_figures.segment,
+        _partition_figures.segment_first_offset
+    );
+    first_offset := pgq._first_available(_partition_figures.partition_id);
+    tip := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
+
+    if _partition_figures.next_offset <= tip then
+        published_at := pgq._published_at(
+            _partition_figures.partition_id,
+            greatest(_partition_figures.next_offset, first_offset)
+        );
+    end if;
+    if _partition_figures.since is not null then
+        since_offset := pgq._offset_at(
+            _partition_figures.partition_id, _partition_figures.since, first_offset, tip
+        );
+    end if;
+    return next;
+end
+$$;
+
+comment on function pgq._partition_figures(
+    uuid, bigint, integer, bigint, bigint, timestamptz
+) is
+'What the views tell of a partition: its first and newest offset, when the message that a group reads
+next was published, and the first offset published since a time.
+Open to all, so that whoever may read the views can; it asks for the key of the views.';

@@ -1,0 +1,34 @@
+create function pgq._published_at(partition_id bigint, log_offset bigint)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    run record;
+    published_at timestamptz;
+begin
+    select r.segment, r.stored_partition_id, r.shift, r.published_at
+    into run
+    from pgq.segment_range as r
+    where r.partition_id = _published_at.partition_id
+        and r.first_offset <= _published_at.log_offset
+    order by r.first_offset desc
+    limit 1;
+
+    -- for the leaf: run.segment
+    select coalesce({run.published_at}, m.published_at)
+    from pgq.message_{leaf} as m
+    where m.partition_id = {run.stored_partition_id}
+        and m.log_offset = {_published_at.log_offset} - {run.shift}
+    into published_at;
+    -- end of the leaf
+
+    return published_at;
+end
+$$;
+
+comment on function pgq._published_at(bigint, bigint) is
+'When the message of an offset was published; null when retention has removed it since the snapshot
+was taken.';

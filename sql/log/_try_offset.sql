@@ -1,0 +1,28 @@
+create function pgq._try_offset(partition_id bigint, segment integer, log_offset bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    execute format(
+        'insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment)
+        values ($1, $2, %2$L, %1$s)
+        on conflict do nothing',
+        _try_offset.segment,
+        'infinity'
+    )
+    using _try_offset.partition_id, _try_offset.log_offset;
+
+    execute format(
+        'delete from pgq.message_%1$s where partition_id = $1 and log_offset = $2',
+        _try_offset.segment
+    )
+    using _try_offset.partition_id, _try_offset.log_offset;
+end
+$$;
+
+comment on function pgq._try_offset(bigint, integer, bigint) is
+'Raises 40001 above READ COMMITTED when a segment has a message that the snapshot does not show at
+the offset that follows the last one it shows.';

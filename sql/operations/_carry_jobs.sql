@@ -1,0 +1,106 @@
+create function pgq._carry_jobs(
+    leaf integer,
+    queue_id bigint,
+    moment timestamptz,
+    max_jobs integer
+)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    living bigint[];
+    dead bigint[];
+begin
+    living := array(
+        select j.job_id
+        from pgq.job as j
+        where j.segment = _carry_jobs.leaf
+            and j.queue_id = coalesce(_carry_jobs.queue_id, j.queue_id)
+        limit _carry_jobs.max_jobs
+        for update skip locked
+    );
+    return query
+    select r.*
+    from pgq._expire_jobs(living, _carry_jobs.moment) as r;
+
+    dead := array(
+        select d.job_id
+        from pgq.dead_job as d
+        where d.segment = _carry_jobs.leaf
+            and d.queue_id = coalesce(_carry_jobs.queue_id, d.queue_id)
+        limit _carry_jobs.max_jobs - cardinality(living)
+        for update skip locked
+    );
+
+    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job whose
+    -- message is missing is carried without one.
+    execute format(
+        'insert into pgq.message (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            q.partition_id,
+            l.job_id,
+            m.published_at,
+            q.segment,
+            m.key,
+            m.headers,
+            m.payload,
+            m.body
+        from (
+            select j.job_id, j.queue_id, j.partition_id, j.log_offset
+            from pgq.job as j
+            where j.job_id = any($1)
+            union all
+            select d.job_id, d.queue_id, d.partition_id, d.log_offset
+            from pgq.dead_job as d
+            where d.job_id = any($2)
+        ) as l
+        inner join pgq.queue as q on q.queue_id = l.queue_id
+        inner join pgq.message_%s as m
+            on m.partition_id = l.partition_id
+            and m.log_offset = l.log_offset
+        on conflict do nothing',
+        _carry_jobs.leaf
+    )
+    using living, dead;
+
+    return query
+    with moved as (
+        update pgq.job as j
+        set
+            segment = q.segment,
+            partition_id = q.partition_id,
+            log_offset = j.job_id
+        from pgq.queue as q
+        where j.job_id = any(living)
+            and q.queue_id = j.queue_id
+        returning j.job_id
+    ),
+
+    moved_dead as (
+        update pgq.dead_job as d
+        set
+            segment = q.segment,
+            partition_id = q.partition_id,
+            log_offset = d.job_id
+        from pgq.queue as q
+        where d.job_id = any(dead)
+            and q.queue_id = d.queue_id
+        returning d.job_id
+    )
+
+    select 'payloads moved', _carry_jobs.leaf::text, c.moved
+    from (
+        select (select count(*) from moved) + (select count(*) from moved_dead) as moved
+    ) as c
+    where c.moved > 0;
+end
+$$;
+
+comment on function pgq._carry_jobs(integer, bigint, timestamptz, integer) is
+'Carries the payloads of unfinished and dead jobs, of one queue or of all, from a segment to those
+written to now, a batch at a time. A job that somebody has locked is left for the next time.';

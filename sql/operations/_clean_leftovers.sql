@@ -1,0 +1,124 @@
+create function pgq._clean_leftovers(moment timestamptz)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.leftover;
+    budget bigint := 10000;
+    removed bigint;
+    archived bigint;
+begin
+    for target in
+        select o.*
+        from pgq.leftover as o
+        where o.remove_at <= _clean_leftovers.moment
+        order by o.remove_at
+        for update skip locked
+    loop
+        -- What goes, goes from sight first.
+        delete from pgq.segment_range as r
+        using pgq.segment_range as s
+        where s.partition_id = target.partition_id
+            and s.segment = target.segment
+            and s.first_offset between target.first_offset and target.last_offset
+            and r.partition_id = s.partition_id
+            and r.first_offset <= s.first_offset
+            and exists (
+                select
+                from pgq.segment_range as n
+                where n.partition_id = s.partition_id
+                    and n.first_offset > s.first_offset
+            );
+
+        if target.queue_id is not null then
+            -- Jobs that live on keep their payloads, elsewhere.
+            return query
+            select r.*
+            from pgq._carry_jobs(
+                target.segment, target.queue_id, _clean_leftovers.moment, budget::integer
+            ) as r;
+        end if;
+
+        execute format(
+            'with old as materialized (
+                select m.log_offset
+                from pgq.message_%1$s as m
+                where m.partition_id = $1
+                    and m.log_offset between $2 and $3
+                    and not exists (
+                        select
+                        from pgq.job as j
+                        where j.job_id = m.log_offset
+                            and j.partition_id = $1
+                            and j.segment = %1$s
+                    )
+                    and not exists (
+                        select
+                        from pgq.dead_job as d
+                        where d.job_id = m.log_offset
+                            and d.partition_id = $1
+                            and d.segment = %1$s
+                    )
+                order by m.log_offset
+                limit $4
+            )
+            delete from pgq.message_%1$s as m
+            using old as o
+            where m.partition_id = $1
+                and m.log_offset = o.log_offset',
+            target.segment
+        )
+        using target.partition_id, target.first_offset, target.last_offset, budget;
+        get diagnostics removed = row_count;
+        budget := budget - removed;
+
+        archived := 0;
+        if target.queue_id is not null and budget > 0 then
+            execute format(
+                'delete from pgq.job_archive_%1$s as a
+                where a.ctid = any(array(
+                    select b.ctid
+                    from pgq.job_archive_%1$s as b
+                    where b.queue_id = $1
+                    limit $2
+                ))',
+                target.segment
+            )
+            using target.queue_id, budget;
+            get diagnostics archived = row_count;
+            budget := budget - archived;
+        end if;
+
+        if removed + archived > 0 then
+            return next row(
+                'leftovers removed', target.segment::text, removed + archived
+            )::pgq.cleanup_report;
+        end if;
+        if budget <= 0 then
+            return next row('more', 'leftovers', 1)::pgq.cleanup_report;
+            return;
+        end if;
+
+        -- Jobs that were locked are looked for again.
+        continue when exists (
+            select from pgq.job as j
+            where j.segment = target.segment
+                and j.queue_id = target.queue_id
+        ) or exists (
+            select from pgq.dead_job as d
+            where d.segment = target.segment
+                and d.queue_id = target.queue_id
+        );
+        delete from pgq.leftover as o
+        where o.partition_id = target.partition_id
+            and o.segment = target.segment
+            and o.first_offset = target.first_offset;
+    end loop;
+end
+$$;
+
+comment on function pgq._clean_leftovers(timestamptz) is
+'The part of cleanup that deletes what was stored without a retention and is not to be kept any more.';

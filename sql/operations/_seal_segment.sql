@@ -1,0 +1,103 @@
+create function pgq._seal_segment(storage_class_id bigint, moment timestamptz)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    class pgq.storage_class;
+    opened_at timestamptz;
+    leaf integer;
+    due boolean;
+    used boolean;
+    filled boolean;
+begin
+    -- Whoever is about to put something into its segment holds this row.
+    select c.*
+    into class
+    from pgq.storage_class as c
+    where c.storage_class_id = _seal_segment.storage_class_id
+    for update skip locked;
+
+    used := exists (
+        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
+    ) or exists (
+        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
+    );
+
+    if class.segment is null then
+        -- Nobody keeps anything in this class any more.
+        if not used
+            and not exists (
+                select from pgq.segment as s
+                where s.storage_class_id = class.storage_class_id
+            )
+        then
+            delete from pgq.storage_class as c
+            where c.storage_class_id = class.storage_class_id;
+        end if;
+        return null;
+    end if;
+
+    select s.opened_at
+    into opened_at
+    from pgq.segment as s
+    where s.segment = class.segment;
+
+    if opened_at > _seal_segment.moment then
+        -- The clock was ahead when it was opened.
+        update pgq.segment as s
+        set opened_at = _seal_segment.moment
+        where s.segment = class.segment;
+        opened_at := _seal_segment.moment;
+    end if;
+
+    due := (opened_at + class.retention / 3 <= _seal_segment.moment) is true
+        or (
+            pg_table_size(('pgq.message_' || class.segment)::regclass) > class.max_bytes / 3
+        ) is true;
+    if used and not due then
+        return null;
+    end if;
+
+    execute format(
+        'select exists (select from pgq.message_%1$s) or exists (select from pgq.job_archive_%1$s)',
+        class.segment
+    )
+    into filled;
+    if used and not filled then
+        -- An empty segment does not age.
+        update pgq.segment as s
+        set opened_at = _seal_segment.moment
+        where s.segment = class.segment;
+        return null;
+    end if;
+
+    leaf := class.segment;
+    update pgq.segment as s
+    set
+        state = 'sealed',
+        sealed_at = _seal_segment.moment,
+        sealed_xid = pg_current_xact_id()
+    where s.segment = leaf;
+
+    if used then
+        class.segment := pgq._open_segment(class.storage_class_id);
+    else
+        update pgq.storage_class as c
+        set segment = null
+        where c.storage_class_id = class.storage_class_id;
+    end if;
+
+    update pgq.queue as q
+    set segment = class.segment
+    where q.storage_class_id = class.storage_class_id;
+
+    return leaf;
+end
+$$;
+
+comment on function pgq._seal_segment(bigint, timestamptz) is
+'Lets a storage class go on to a new segment when its open one is old or large enough, and returns
+the number of the one before; forgets a class that is out of use.';

@@ -1,0 +1,48 @@
+create function pgq._truncate_segment(segment integer)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Only those who read this very segment are in the way. Wait a moment at most, and try again
+    -- next time: whoever reads behind us would wait as well.
+    begin
+        execute format(
+            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode',
+            _truncate_segment.segment
+        );
+        execute format(
+            'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
+        );
+    exception
+        when lock_not_available then
+            return next row(
+                'segment busy', _truncate_segment.segment::text, 1
+            )::pgq.cleanup_report;
+            return;
+    end;
+
+    -- The log of a partition begins behind what is removed. Older messages that were to be kept
+    -- longer, before its retention became shorter, go from sight with it.
+    delete from pgq.segment_range as r
+    using pgq.segment_range as s
+    where s.segment = _truncate_segment.segment
+        and r.partition_id = s.partition_id
+        and r.first_offset <= s.first_offset;
+
+    delete from pgq.leftover as o
+    where o.segment = _truncate_segment.segment;
+    delete from pgq.segment as s
+    where s.segment = _truncate_segment.segment;
+    update pgq.leaf as l
+    set free = true
+    where l.leaf = _truncate_segment.segment;
+
+    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_report;
+end
+$$;
+
+comment on function pgq._truncate_segment(integer) is
+'Empties a segment that nobody needs any more, unless somebody is reading it.';

@@ -1,0 +1,31 @@
+create function pgq._bury_exhausted(job_ids bigint[], max_attempts integer, moment timestamptz)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    exhausted bigint[];
+begin
+    exhausted := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(_bury_exhausted.job_ids)
+            and j.attempt >= _bury_exhausted.max_attempts
+            and j.visible_at <= _bury_exhausted.moment
+        for update skip locked
+    );
+
+    if cardinality(exhausted) > 0 then
+        perform pgq._bury(
+            exhausted, _bury_exhausted.max_attempts, 'the lease of the last attempt ran out'
+        );
+    end if;
+    return cardinality(exhausted);
+end
+$$;
+
+comment on function pgq._bury_exhausted(bigint[], integer, timestamptz) is
+'Of these jobs, moves those that lost their worker on their last attempt to the dead ones, and
+returns how many.';

@@ -1,0 +1,19 @@
+create function pgq._fail_job_lost(job_ids bigint[])
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'jobs are not leased to this worker any more'
+        using errcode = 'MQ006',
+            detail = format(
+                'Lost: %s.', array_to_string(_fail_job_lost.job_ids, ', ')
+            ),
+            hint = 'Nothing was finished or claimed. Finish the others with pgq.ack_batch.';
+end
+$$;
+
+comment on function pgq._fail_job_lost(bigint[]) is
+'Raises MQ006.';

@@ -1,0 +1,29 @@
+create function pgq._finish_all(job_ids bigint[], lease_token uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    lost bigint[];
+begin
+    perform pgq._check_leases(_finish_all.job_ids, _finish_all.lease_token);
+
+    lost := array(
+        select r.job_id
+        from unnest(_finish_all.job_ids) as r (job_id)
+        except
+        select f
+        from pgq._finish(
+            _finish_all.job_ids, _finish_all.lease_token, 'acked', null, false
+        ) as f
+    );
+    if cardinality(lost) > 0 then
+        perform pgq._fail_job_lost(lost);
+    end if;
+end
+$$;
+
+comment on function pgq._finish_all(bigint[], uuid) is
+'Ends jobs as ack_batch does, or raises MQ006 when one of them is not held under the token.';

@@ -1,0 +1,53 @@
+create function pgq._still_leased(job_ids bigint[], lease_token uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    number bigint;
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- What the snapshot shows is no proof. A row that was changed since cannot be locked, and
+        -- one that it does not show cannot be inserted: both raise 40001.
+        perform
+        from pgq.job as j
+        where j.job_id = any(_still_leased.job_ids)
+        order by j.job_id
+        for update;
+
+        foreach number in array _still_leased.job_ids loop
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                visible_at,
+                segment,
+                attempt,
+                priority
+            )
+            select number, 0, 0, 0, 'infinity', 0, 0, 0
+            where not exists (select from pgq.job as j where j.job_id = number)
+            on conflict do nothing;
+
+            delete from pgq.job as j
+            where j.job_id = number
+                and j.queue_id = 0;
+        end loop;
+        return false;
+    end if;
+
+    return exists (
+        select
+        from pgq.job as j
+        where j.job_id = any(_still_leased.job_ids)
+            and j.lease_token = _still_leased.lease_token
+    );
+end
+$$;
+
+comment on function pgq._still_leased(bigint[], uuid) is
+'Whether any of these jobs, which a statement did not find under this token, is held under it after
+all. Above READ COMMITTED it raises 40001 where the snapshot is too old to tell.';
