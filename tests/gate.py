@@ -51,6 +51,12 @@ class Gate:
             """
         )
 
+    def remove(self) -> None:
+        """Take it away, from a database that is shared."""
+        self.connection.execute(
+            "drop trigger pass_the_gate on pgq.job; drop function public.pass_the_gate()"
+        )
+
     @contextmanager
     def stopping(
         self, session: AnyConnection, work: Callable[[], Result]
