@@ -22,7 +22,7 @@ __all__ = ["Gate", "settled"]
 AnyConnection = psycopg.Connection[Any]
 Result = TypeVar("Result")
 
-_KEY = 20_31_99
+_KEY = 203199
 
 
 class Gate:

@@ -33,7 +33,6 @@ from log_support import aside
 BATCHES = ["ack_batch", "nack_batch", "archive_job_batch", "extend_lease_batch"]
 Ids = list[int]
 ORDERS: dict[str, Callable[[Ids], Ids]] = {
-    "as claimed": lambda ids: ids,
     "ascending": sorted,
     "descending": lambda ids: sorted(ids, reverse=True),
 }
