@@ -8,7 +8,7 @@ needs. It stands in a trigger on the jobs: the session stops at the first row th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ import psycopg
 from log_support import aside
 from support import backend_pid, wait_until, wait_until_blocked
 
-__all__ = ["Gate", "settled"]
+__all__ = ["Gate", "results", "settled"]
 
 AnyConnection = psycopg.Connection[Any]
 Result = TypeVar("Result")
@@ -70,6 +70,15 @@ class Gate:
             yield future
         finally:
             self.connection.execute(f"select pg_advisory_unlock({_KEY})")
+
+
+def results(*futures: Future[Any]) -> list[Any]:
+    """What all of them have come to, once the last one has ended; then the first error, if any.
+
+    Not before: the end of a test closes the connections, and no thread may be using one then.
+    """
+    wait(futures, 60)
+    return [future.result(0) for future in futures]
 
 
 def settled(observer: AnyConnection, session: AnyConnection, future: Future[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gate import Gate
+from gate import Gate, results
 from jobs import AnyConnection, Connect, Job, call, claim, enqueue_many, new_queue, stats, value
 from log_support import aside
 
@@ -57,7 +57,7 @@ def test_a_job_leased_while_another_claim_looks(
     asked = {"label": label} if label else {}
     with gate.stopping(slow, lambda: claim(slow, queue, 3, **asked)) as found:
         mine = claim(quick, queue, 1)
-    theirs = found.result(30)
+    theirs = results(found)[0]
     assert len({job.job_id for job in [*mine, *theirs]}) == len(mine) + len(theirs) == 3
     # the transaction of the slow one is still open
     for job in mine:
@@ -79,7 +79,7 @@ def test_a_lease_that_is_committed_while_another_claim_looks(
     with gate.stopping(slow, lambda: claim(slow, queue, 10)) as found:
         quick.commit()
     assert len(leased) == 1
-    assert len(found.result(30)) == 3
+    assert len(results(found)[0]) == 3
     quick.execute("set lock_timeout = '1s'")
     assert ENDS[end](quick, leased[0])
     quick.commit()
@@ -96,7 +96,7 @@ def test_a_job_leased_anew_while_another_claim_looks(
     gate, slow, quick = Gate(connection), connect(), _impatient(connect)
     with gate.stopping(slow, lambda: claim(slow, queue, 2)) as found:
         again = claim(quick, queue, 2)
-    theirs = found.result(30)
+    theirs = results(found)[0]
     assert len(again) + len(theirs) == 2
     for job in again:
         assert ENDS["extend_lease"](quick, job)
@@ -139,7 +139,6 @@ def test_many_claims_in_long_transactions(
                 with lock:
                     acked.append(job.job_id)
 
-    for thread in [aside(job) for job in (hold, hold, hold, work, work, work)]:
-        thread.result(60)
+    results(*[aside(job) for job in (hold, hold, hold, work, work, work)])
     assert acked
     assert not waited, f"{len(waited)} of {len(acked)} acks waited for a stranger's claim"

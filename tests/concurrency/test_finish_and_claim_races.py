@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gate import Gate, settled
+from gate import Gate, results, settled
 from jobs import (
     AnyConnection,
     Connect,
@@ -248,6 +248,5 @@ def test_beside_a_purge(
     with gate.stopping(worker, lambda: go_on_or_lose(worker, queue, jobs)) as answer:
         purged = aside(lambda: value(purger, "purge_queue", queue=queue))
         settled(connection, purger, purged)
-    gone = purged.result(30)
-    assert (answer.result(30), gone) in (([], 0), (LOST, 3))
+    assert results(answer, purged) in ([[], 0], [LOST, 3])
     assert stats(connection, queue) == {}

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from gate import Gate, settled
+from gate import Gate, results, settled
 from jobs import (
     AnyConnection,
     Connect,
@@ -64,8 +64,7 @@ def test_a_purge_beside_a_batch(
     with gate.stopping(worker, lambda: _batch(worker, function, ids, token)) as ended:
         purged = aside(lambda: value(purger, "purge_queue", queue=queue))
         settled(connection, purger, purged)
-    kept = ended.result(30)
-    gone = purged.result(30)
+    kept, gone = results(ended, purged)
     if function in ("ack_batch", "archive_job_batch"):
         assert len(kept) + gone == 4
         assert row(
@@ -89,8 +88,7 @@ def test_a_batch_beside_a_purge(
     with gate.stopping(purger, lambda: value(purger, "purge_queue", queue=queue)) as purged:
         ended = aside(lambda: _batch(worker, function, ids, token))
         settled(connection, worker, ended)
-    kept = ended.result(30)
-    gone = purged.result(30)
+    kept, gone = results(ended, purged)
     assert gone + len(kept) >= 4
     assert stats(connection, queue) == {}
 
@@ -102,8 +100,7 @@ def test_a_queue_dropped_beside_a_batch(connect: Connect, connection: AnyConnect
     with gate.stopping(worker, lambda: _batch(worker, "ack_batch", ids, token)) as ended:
         dropped = aside(lambda: call(owner, "drop_queue", queue=queue))
         settled(connection, owner, dropped)
-    ended.result(30)
-    dropped.result(30)
+    results(ended, dropped)
     assert row(connection, "select count(*) from pgq.job") == (0,)
 
 
@@ -126,9 +123,9 @@ def test_two_batches_of_the_same_jobs(
     with gate.stopping(one, lambda: _batch(one, first, ids, token)) as ended:
         late = aside(lambda: _batch(other, second, ids[::-1], token))
         settled(connection, other, late)
-    assert sorted(ended.result(30)) == sorted(ids)
-    again = first == "extend_lease_batch"
-    assert sorted(late.result(30)) == (sorted(ids) if again else [])
+    done, done_again = results(ended, late)
+    assert sorted(done) == sorted(ids)
+    assert sorted(done_again) == (sorted(ids) if first == "extend_lease_batch" else [])
 
 
 def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
@@ -171,10 +168,11 @@ def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
         call(session, "cleanup")
 
     crew = [produce, produce, work, work, work, purge, redrive]
-    for thread in [
-        aside(lambda job=job, seed=seed: until_the_end(job, seed))  # type: ignore[misc]
-        for seed, job in enumerate(crew)
-    ]:
-        thread.result(60)
+    results(
+        *[
+            aside(lambda job=job, seed=seed: until_the_end(job, seed))  # type: ignore[misc]
+            for seed, job in enumerate(crew)
+        ]
+    )
     value(connection, "purge_queue", queue=queue)
     assert stats(connection, queue) == {}
