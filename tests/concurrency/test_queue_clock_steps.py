@@ -1,0 +1,241 @@
+"""The system's clock is set back while transactions are open: no job is left below the floor.
+
+A floor that ran ahead of the clock would hide every job that is enqueued until the clock is there.
+The clock of the server cannot be set by a test. So every function of pgq that asks for the time,
+that of now or of the begin of the transaction, is made to ask a clock that steps.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jobs import (
+    AnyConnection,
+    Connect,
+    call,
+    claim,
+    claim_one,
+    enqueue,
+    enqueue_many,
+    new_queue,
+    row,
+    stats,
+    value,
+)
+from support import Clock
+
+# a claim raises the floor at most this often
+PAUSE = 0.03
+STEPS = ["-10 minutes", "-1 second"]
+NEVER = 9_000_000_000_000_000
+
+_CLOCKS = """
+    create sequence public.step_length as bigint minvalue -9223372036854775808;
+    create sequence public.step_moment as bigint;
+    select setval('public.step_length', 0), setval('public.step_moment', {never});
+    create function public.clock_shown(moment timestamptz)
+    returns timestamptz language sql volatile
+    as $$
+    select clock_shown.moment + case
+        when extract(epoch from clock_shown.moment) * 1e6
+            >= (select last_value from public.step_moment)
+        then (select last_value from public.step_length) * interval '1 microsecond'
+        else interval '0'
+    end
+    $$;
+"""
+_TIME = re.compile(
+    r"(?<![\w.])(?:pg_catalog\.)?"
+    r"(clock_timestamp|statement_timestamp|transaction_timestamp|now)\(\)"
+)
+
+
+class SteppingClock:
+    """The system's clock as the functions of pgq see it.
+
+    A transaction that began before the step goes on with the begin that it had.
+    """
+
+    def __init__(self, connection: AnyConnection) -> None:
+        self.connection = connection
+        connection.execute(_CLOCKS.format(never=NEVER))
+        functions = connection.execute(
+            "select pg_get_functiondef(oid) from pg_proc"
+            " where pronamespace = 'pgq'::regnamespace and prokind = 'f'"
+        ).fetchall()
+        rewritten = [
+            _TIME.sub(r"public.clock_shown(pg_catalog.\1())", text)
+            for (text,) in functions
+            if _TIME.search(text)
+        ]
+        assert rewritten
+        for text in rewritten:
+            connection.execute(text.encode())
+
+    def advance(self, by: str) -> None:
+        """Set it ahead, or back with a negative interval, from now on."""
+        self.connection.execute(
+            "select setval('public.step_length', (extract(epoch from %s::interval) * 1e6)::bigint),"
+            " setval('public.step_moment', (extract(epoch from clock_timestamp()) * 1e6)::bigint)",
+            [by],
+        )
+
+
+AnyClock = SteppingClock | Clock
+
+
+@pytest.fixture(params=["system", "pgq"])
+def stepping(request: pytest.FixtureRequest, connection: AnyConnection, dsn: str) -> AnyClock:
+    """The clock of the system, and the one that other tests move, which knows of no begin."""
+    if request.param == "system":
+        return SteppingClock(connection)
+    clock = Clock(dsn)
+    clock.install()
+    return clock
+
+
+def _claim_one(session: AnyConnection, queue: str) -> None:
+    assert len(claim(session, queue)) == 1
+
+
+def _claim_some(session: AnyConnection, queue: str) -> None:
+    assert len(claim(session, queue, 3)) == 3
+
+
+def _claim_labelled(session: AnyConnection, queue: str) -> None:
+    assert len(claim(session, queue, 3, label="x")) == 3
+
+
+def _claim_in_savepoint(session: AnyConnection, queue: str) -> None:
+    session.execute("savepoint before")
+    assert len(claim(session, queue, 2)) == 2
+    session.execute("release before")
+
+
+CLAIMS = [_claim_one, _claim_some, _claim_labelled, _claim_in_savepoint]
+Claim = Callable[[AnyConnection, str], None]
+
+
+def _work_on(connection: AnyConnection, queue: str, rounds: int = 6) -> None:
+    """Each job that is enqueued is claimed at once, while claims raise the floor."""
+    for n in range(rounds):
+        time.sleep(PAUSE)
+        job_id = enqueue(connection, queue, n, priority=7)
+        assert [job.job_id for job in claim(connection, queue, 10)] == [job_id], f"round {n}"
+
+
+@pytest.mark.parametrize("how", CLAIMS)
+def test_a_step_before_the_claim(
+    connect: Connect, connection: AnyConnection, stepping: AnyClock, how: Claim
+) -> None:
+    """The transaction began by the old clock and claims by the new one."""
+    queue = new_queue(connection)
+    session = connect()
+    session.execute("select")
+    stepping.advance("-10 minutes")
+    enqueue_many(connection, queue, 3, labels=["x"] * 3)
+    how(session, queue)
+    session.commit()
+    claim(connection, queue, 10)
+    _work_on(connection, queue)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_between_two_claims(
+    connect: Connect, connection: AnyConnection, stepping: AnyClock, step: str
+) -> None:
+    """The transaction has an id and leases from before the step, and works on."""
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 2)
+    session = connect()
+    assert len(claim(session, queue, 2)) == 2
+    stepping.advance(step)
+    time.sleep(PAUSE)
+    enqueue(connection, queue, "theirs")
+    enqueue(session, queue, "mine")
+    # a floor of the old clock is noticed by the first claim, and gone for the second
+    found = [job.payload for _ in range(2) for job in claim(session, queue, 10)]
+    assert found == ["theirs", "mine"]
+    session.commit()
+    _work_on(connection, queue)
+    assert stats(connection, queue) == {"leased": 10}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_old_transactions_come_one_after_the_other(
+    connect: Connect, connection: AnyConnection, stepping: AnyClock, step: str
+) -> None:
+    """Each of them began before the step, and each takes its turn at the floor."""
+    queue = new_queue(connection)
+    sessions = [connect() for _ in range(4)]
+    for session in sessions:
+        session.execute("select")
+    stepping.advance(step)
+    for session in sessions:
+        job_id = enqueue(connection, queue)
+        time.sleep(PAUSE)
+        assert claim_one(session, queue).job_id == job_id
+        session.commit()
+    _work_on(connection, queue)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_old_transaction_ends_late(
+    connect: Connect, connection: AnyConnection, stepping: AnyClock, step: str
+) -> None:
+    """Others have claimed, and committed, between its claim and its end."""
+    queue = new_queue(connection)
+    session = connect()
+    session.execute("select")
+    stepping.advance(step)
+    first = enqueue(connection, queue)
+    assert claim_one(session, queue).job_id == first
+    _work_on(connection, queue, 3)
+    session.commit()
+    _work_on(connection, queue)
+
+
+def test_jobs_given_back_are_found(
+    connect: Connect, connection: AnyConnection, stepping: AnyClock
+) -> None:
+    """Not only new jobs: retries and redriven ones get their times by the new clock as well."""
+    queue = new_queue(connection, max_attempts=2)
+    session = connect()
+    session.execute("select")
+    stepping.advance("-10 minutes")
+    job_id = enqueue(connection, queue)
+    job = claim_one(session, queue)
+    session.commit()
+    for _ in range(3):
+        time.sleep(PAUSE)
+        _work_on(connection, queue, 1)
+    token: dict[str, Any] = {"job_id": job_id, "lease_token": job.lease_token}
+    assert value(connection, "nack", **token, delay="0")
+    job = claim_one(connection, queue)
+    assert (job.job_id, job.attempt) == (job_id, 2)
+    assert value(connection, "nack", job_id=job_id, lease_token=job.lease_token)
+    assert call(connection, "redrive", queue=queue) == [(1,)]
+    assert claim_one(connection, queue).job_id == job_id
+
+
+def test_the_stepping_clock_is_one(connect: Connect, connection: AnyConnection) -> None:
+    """What the tests above rest on: the step shows at once, but not in the begin of a transaction
+    that is open."""
+    clock = SteppingClock(connection)
+    session = connect()
+    ask = "select pgq._clock(), public.clock_shown(now())"
+    before = row(session, ask)
+    clock.advance("-10 minutes")
+    shown = row(session, ask)
+    assert shown[1] == before[1]
+    assert before[0] - timedelta(minutes=10, seconds=30) < shown[0] < before[0]
+    session.commit()
+    after = row(session, ask)
+    assert after[1] < before[1]
+    assert after[0] >= shown[0]

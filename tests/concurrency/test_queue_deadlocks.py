@@ -1,0 +1,178 @@
+"""Calls that touch many jobs of one queue: they wait for each other, never in a circle.
+
+purge_queue goes through the jobs in one order, a batch names them in another one, and priorities
+and retries make the order of the claims a third.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gate import Gate, results, settled
+from jobs import (
+    AnyConnection,
+    Connect,
+    call,
+    claim,
+    enqueue,
+    enqueue_many,
+    new_queue,
+    row,
+    stats,
+    value,
+)
+from log_support import aside
+
+BATCHES = ["ack_batch", "nack_batch", "archive_job_batch", "extend_lease_batch"]
+Ids = list[int]
+ORDERS: dict[str, Callable[[Ids], Ids]] = {
+    "ascending": sorted,
+    "descending": lambda ids: sorted(ids, reverse=True),
+}
+
+
+def _batch(session: AnyConnection, function: str, ids: Ids, token: UUID) -> Ids:
+    return [job_id for (job_id,) in call(session, function, job_ids=ids, lease_token=token)]
+
+
+def _leased(connection: AnyConnection, **settings: Any) -> tuple[str, Ids, UUID]:
+    """A queue whose jobs are leased to one worker; later ids come first in the queue's order."""
+    queue = new_queue(connection, **settings)
+    for priority in (9, 5, 5, 0):
+        enqueue(connection, queue, priority=priority)
+    jobs = claim(connection, queue, 10)
+    return queue, [job.job_id for job in jobs], jobs[0].lease_token
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("function", BATCHES)
+def test_a_purge_beside_a_batch(
+    connect: Connect, connection: AnyConnection, function: str, order: str
+) -> None:
+    """The batch has one job when the purge comes; both end, and nothing is left."""
+    queue, ids, token = _leased(connection)
+    gate = Gate(connection)
+    worker, purger = connect(autocommit=True), connect(autocommit=True)
+    ids = ORDERS[order](ids)
+    with gate.stopping(worker, lambda: _batch(worker, function, ids, token)) as ended:
+        purged = aside(lambda: value(purger, "purge_queue", queue=queue))
+        settled(connection, purger, purged)
+    kept, gone = results(ended, purged)
+    if function in ("ack_batch", "archive_job_batch"):
+        assert len(kept) + gone == 4
+        assert row(
+            connection, "select count(*) from pgq.archived_jobs where queue = %s", [queue]
+        ) == (len(kept),)
+    else:
+        assert gone == 4
+    assert stats(connection, queue) == {}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("function", BATCHES)
+def test_a_batch_beside_a_purge(
+    connect: Connect, connection: AnyConnection, function: str, order: str
+) -> None:
+    """The other way round: the purge has one job when the batch comes."""
+    queue, ids, token = _leased(connection)
+    gate = Gate(connection)
+    worker, purger = connect(autocommit=True), connect(autocommit=True)
+    ids = ORDERS[order](ids)
+    with gate.stopping(purger, lambda: value(purger, "purge_queue", queue=queue)) as purged:
+        ended = aside(lambda: _batch(worker, function, ids, token))
+        settled(connection, worker, ended)
+    kept, gone = results(ended, purged)
+    assert gone + len(kept) >= 4
+    assert stats(connection, queue) == {}
+
+
+def test_a_queue_dropped_beside_a_batch(connect: Connect, connection: AnyConnection) -> None:
+    queue, ids, token = _leased(connection)
+    gate = Gate(connection)
+    worker, owner = connect(autocommit=True), connect(autocommit=True)
+    with gate.stopping(worker, lambda: _batch(worker, "ack_batch", ids, token)) as ended:
+        dropped = aside(lambda: call(owner, "drop_queue", queue=queue))
+        settled(connection, owner, dropped)
+    results(ended, dropped)
+    assert row(connection, "select count(*) from pgq.job") == (0,)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("ack_batch", "nack_batch"),
+        ("nack_batch", "archive_job_batch"),
+        ("extend_lease_batch", "ack_batch"),
+        ("extend_lease_batch", "extend_lease_batch"),
+    ],
+)
+def test_two_batches_of_the_same_jobs(
+    connect: Connect, connection: AnyConnection, first: str, second: str
+) -> None:
+    """One worker's threads name them in opposite orders."""
+    _, ids, token = _leased(connection)
+    gate = Gate(connection)
+    one, other = connect(autocommit=True), connect(autocommit=True)
+    with gate.stopping(one, lambda: _batch(one, first, ids, token)) as ended:
+        late = aside(lambda: _batch(other, second, ids[::-1], token))
+        settled(connection, other, late)
+    done, done_again = results(ended, late)
+    assert sorted(done) == sorted(ids)
+    assert sorted(done_again) == (sorted(ids) if first == "extend_lease_batch" else [])
+
+
+def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
+    """Workers, batches in any order, purges, redrives and cleanups: each answers in the end."""
+    queue = new_queue(connection, max_attempts=2)
+    end = time.monotonic() + 3
+    stop = threading.Event()
+
+    def until_the_end(work: Callable[[AnyConnection, random.Random], None], seed: int) -> None:
+        session, chance = connect(autocommit=True), random.Random(seed)
+        # a circle shall be found, and soon
+        session.execute("set deadlock_timeout = '100ms'")
+        try:
+            while time.monotonic() < end and not stop.is_set():
+                work(session, chance)
+        except BaseException:
+            stop.set()
+            raise
+
+    def produce(session: AnyConnection, chance: random.Random) -> None:
+        enqueue_many(session, queue, 30, priority=chance.randrange(10))
+
+    def work(session: AnyConnection, chance: random.Random) -> None:
+        jobs = claim(session, queue, 40)
+        if not jobs:
+            return
+        ids = [job.job_id for job in jobs]
+        for function in chance.sample(BATCHES, 3):
+            chance.shuffle(ids)
+            options = {"delay": "0"} if function == "nack_batch" else {}
+            call(session, function, job_ids=ids, lease_token=jobs[0].lease_token, **options)
+
+    def purge(session: AnyConnection, chance: random.Random) -> None:
+        # not before there is something to quarrel over
+        if stats(session, queue).get("leased", 0) >= 60:
+            value(session, "purge_queue", queue=queue, dead_only=chance.random() < 0.2)
+
+    def redrive(session: AnyConnection, chance: random.Random) -> None:
+        value(session, "redrive", queue=queue)
+        call(session, "cleanup")
+
+    crew = [produce, produce, work, work, work, purge, redrive]
+    results(
+        *[
+            aside(lambda job=job, seed=seed: until_the_end(job, seed))  # type: ignore[misc]
+            for seed, job in enumerate(crew)
+        ]
+    )
+    value(connection, "purge_queue", queue=queue)
+    assert stats(connection, queue) == {}
