@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from explorer.check_log import Topic, number_of
 from explorer.database import Link
-from explorer.history import Event, History
+from explorer.history import Event, History, Transaction
 from explorer.script import written
 
 __all__ = ["check_groups"]
@@ -48,6 +48,7 @@ class Position:
     at: int | None = None
     lease: Lease | None = None
     wrong: list[tuple[str, str]] = field(default_factory=list)
+    past: list[tuple[int, Transaction, int | None]] = field(default_factory=list)
 
     def __str__(self) -> str:
         return f"{self.topic.name}/{self.partition} group {self.name}"
@@ -71,6 +72,16 @@ class Position:
                 self.lease = None
         elif event.rows[0]["extend_poll"] and self.lease is not None:
             self.lease.until = self._lease_until(event)
+        self.past.append((event.transaction.ended, event.transaction, self.at))
+
+    def _seen_by(self, transaction: Transaction) -> int | None:
+        """Where its snapshot shows the group; what it did itself it has always before it."""
+        if transaction.level in (None, "read committed"):
+            return self.at
+        if self.past and self.past[-1][1] is transaction:
+            return self.at
+        before = [at for ended, _, at in self.past if ended <= transaction.started]
+        return before[-1] if before else None
 
     def _lease_until(self, event: Event) -> int:
         least, _ = self.topic.history.clock(event.started, event.ended)
@@ -140,6 +151,17 @@ class Position:
     def _committed(self, event: Event) -> None:
         answered = event.rows[0]["commit_offset"]
         asked = event.arguments["last_offset"]
+        seen = self._seen_by(event.transaction)
+        if seen is None and event.transaction.level not in (None, "read committed"):
+            # what it changed, if anything, cannot be told
+            self.at = None
+            return
+        if seen is not None and asked < seen:
+            # It changes nothing, so it may have happened when its snapshot was taken.
+            if answered != seen - 1:
+                told = f"{self}: {event.statement} answered {answered}, it was at {seen}"
+                self.wrong.append(("no effect", told))
+            return
         if self.at is not None and answered != max(asked, self.at - 1):
             self.wrong.append(
                 ("no effect", f"{self}: {event.statement} answered {answered}, it was at {self.at}")

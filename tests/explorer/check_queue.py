@@ -216,8 +216,8 @@ def _drain(queue: Queue, link: Link) -> None:
         if job.number not in given and not job.finished and not queue.may_be_gone(job):
             violate("job lost", f"{queue.name}: job {job.job_id} ({job.number}) is never given")
     left = link.rows(
-        "select j.job_id, j.visible_at from pgq.job as j where j.expires_at is null"
-        " or j.expires_at > pgq._clock() and j.queue_id ="
+        "select j.job_id, j.visible_at from pgq.job as j where (j.expires_at is null"
+        " or j.expires_at > pgq._clock()) and j.queue_id ="
         f" (select q.queue_id from pgq.queue as q where q.queue = {name})"
     )
     for row in left:

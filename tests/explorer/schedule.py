@@ -84,10 +84,10 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
             drawn(rng.choice(["enqueue", "enqueue_batch", "claim_job"]))
     if with_log and draw.some(0.3):
         drawn(rng.choice(["consume", "poll", "claim_offsets"]))
-    if draw.some(0.5):
-        # a segment that is sealed, closed, or all but truncated
+    if draw.some(0.6):
+        # a segment that is about to be sealed, sealed, closed, or all but truncated
         house("move_clock", seconds=3700)
-        for _ in range(rng.choice([0, 1, 2, 3])):
+        for _ in range(rng.choice([0, 0, 0, 1, 2, 3])):
             house("cleanup")
         if draw.some(0.3):
             if with_log:
@@ -163,7 +163,7 @@ def _random(seed: int, name: str, areas: tuple[str, ...]) -> Trial:
         steps = [Step(number, "look")] if draw.some(0.5) else []
         for _ in range(rng.choice([1, 1, 2, 3, 4])):
             made = _pick(draw, calls)
-            if draw.some(0.03):
+            if levels[-1] == "read committed" and draw.some(0.05):
                 made = CALLS["cleanup"]
             steps.append(Step(number, made.name, made.draw(draw)))
         steps.append(Step(number, "rollback" if draw.some(0.15) else "commit"))
@@ -172,6 +172,10 @@ def _random(seed: int, name: str, areas: tuple[str, ...]) -> Trial:
         number = len(sessions) + 1
         levels.append(None)
         steps = []
+        if "journal" in theme and draw.some(0.7):
+            # a journal so long that cleanup trims it
+            for made in (_pick(draw, calls), CALLS["fill_journal"], CALLS["cleanup"]):
+                steps.append(Step(number, made.name, made.draw(draw)))
         for _ in range(rng.choice([1, 2, 3, 4, 6])):
             made = _pick(draw, housework if draw.some(0.8) else calls)
             steps.append(Step(number, made.name, made.draw(draw)))
