@@ -46,12 +46,20 @@ class Position:
     skips: bool
     created: Event
     at: int | None = None
+    lost_track: bool = False
     lease: Lease | None = None
     wrong: list[tuple[str, str]] = field(default_factory=list)
     past: list[tuple[int, Transaction, int | None]] = field(default_factory=list)
 
     def __str__(self) -> str:
         return f"{self.topic.name}/{self.partition} group {self.name}"
+
+    def __post_init__(self) -> None:
+        if self.created.arguments.get("start", "earliest") == "earliest":
+            self._at_the_start()
+
+    def _at_the_start(self) -> None:
+        self.at = 1 if self.topic.first[self.partition] == 1 else None
 
     def apply(self, event: Event) -> None:
         """Move on by what a committed call was answered."""
@@ -66,7 +74,7 @@ class Position:
         elif event.call == "fill_journal":
             self.lease = None
             if event.rows[0]["fill_journal"] == "earliest":
-                self.at = None
+                self._at_the_start()
         elif event.call == "release":
             if event.rows[0]["release"]:
                 self.lease = None
@@ -120,6 +128,8 @@ class Position:
             self.wrong.append(
                 ("range given out twice", f"{self}: {told} gave {first}, it stood at {self.at}")
             )
+        if self.at is None and self.lost_track:
+            return
         begin = self.at or 1
         for log_offset in range(begin, first):
             published = self.topic.at.get((self.partition, log_offset))
@@ -154,7 +164,7 @@ class Position:
         seen = self._seen_by(event.transaction)
         if seen is None and event.transaction.level not in (None, "read committed"):
             # what it changed, if anything, cannot be told
-            self.at = None
+            self.at, self.lost_track = None, True
             return
         if seen is not None and asked < seen:
             # It changes nothing, so it may have happened when its snapshot was taken.

@@ -82,8 +82,8 @@ class Explorer:
         self.runner.close()
         self.database.drop()
 
-    def trial(self, name: str) -> Trial:
-        return trial_of(self.seed, name, self.areas)
+    def trial(self, name: str, areas: tuple[str, ...] = ()) -> Trial:
+        return trial_of(self.seed, name, areas or self.areas)
 
     def run(self, trial: Trial) -> History:
         """Run a trial and check it."""
@@ -93,7 +93,7 @@ class Explorer:
             history = self.runner.run(trial)
         except TimeoutError:
             history = self.runner.history
-            self._anew()
+            self.anew()
             return history
         check(history, self.database.house)
         return history
@@ -101,11 +101,12 @@ class Explorer:
     def _refresh(self) -> None:
         self._used += 1
         if self._used % ANEW_EVERY == 0:
-            self._anew()
+            self.anew()
         elif self._used % VACUUM_EVERY == 0:
             self.database.vacuum()
 
-    def _anew(self) -> None:
+    def anew(self) -> None:
+        """Make the database anew."""
         self._used = 0
         self.runner.close()
         self.database.house.close()
