@@ -25,7 +25,9 @@ SETTINGS = {
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make explore", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="how long (60)")
-    parser.add_argument("--seed", type=int, help="what the trials are drawn from; by default a new one")
+    parser.add_argument(
+        "--seed", type=int, help="what the trials are drawn from; by default a new one"
+    )
     parser.add_argument("--mode", choices=["both", "pairs", "random"], default="both")
     parser.add_argument(
         "--areas",
@@ -57,7 +59,9 @@ def explore(explorer: Explorer, options: argparse.Namespace) -> int:
         count = seen.get(finding.signature, 0)
         seen[finding.signature] = count + 1
         if count == 0:
-            print(f"\nfound after {finding.after:.1f} s: {finding.signature}\n{finding}", flush=True)
+            print(
+                f"\nfound after {finding.after:.1f} s: {finding.signature}\n{finding}", flush=True
+            )
         if not options.all:
             break
     spent = time.monotonic() - began

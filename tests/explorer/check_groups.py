@@ -111,9 +111,7 @@ class Position:
         if self.lease is not None:
             _, most = self.topic.history.clock(event.started, event.ended)
             if most < self.lease.until:
-                self.wrong.append(
-                    ("two leases", f"{self}: {event.statement} took what was leased")
-                )
+                self.wrong.append(("two leases", f"{self}: {event.statement} took what was leased"))
         self.starts(first, event.statement)
         self.lease = None
         if event.call == "poll":
@@ -155,7 +153,10 @@ class Position:
         published = self.topic.at.get((self.partition, log_offset))
         if published is not None and published.number != number:
             self.wrong.append(
-                ("wrong content", f"{self}: {told}: {number} at {log_offset}, not {published.number}")
+                (
+                    "wrong content",
+                    f"{self}: {told}: {number} at {log_offset}, not {published.number}",
+                )
             )
 
     def _committed(self, event: Event) -> None:
@@ -288,5 +289,3 @@ def _check_fetched(topics: list[Topic], history: History) -> None:
             asked = event.arguments["last_offset"] - event.arguments["first_offset"] + 1
             if len(event.rows) != asked:
                 history.violate("gap", f"{event.statement} gave {len(event.rows)} of {asked}")
-
-

@@ -170,7 +170,9 @@ def _compare(topic: Topic) -> None:
     known = {published.number: published for published in topic.published}
     for number, times in stored.items():
         if number not in known:
-            violate("ghost", f"{topic.name} holds message {number}, which was never committed to it")
+            violate(
+                "ghost", f"{topic.name} holds message {number}, which was never committed to it"
+            )
         elif times > 1:
             violate("stored twice", f"{topic.name} holds message {number} {times} times")
     for published in topic.published:

@@ -158,8 +158,9 @@ def _check_claims(queue: Queue) -> None:
         for claimed in job.claims:
             if any(e.order[:2] < claimed.event.order[:2] for e in job.finished):
                 history.violate(
-                    "job twice", f"job {job.job_id} was given by {claimed.event.statement} after it"
-                    " had been finished"
+                    "job twice",
+                    f"job {job.job_id} was given by {claimed.event.statement} after it"
+                    " had been finished",
                 )
 
 

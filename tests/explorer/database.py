@@ -121,10 +121,7 @@ def _rows(result: Any) -> list[Row]:
     names = [(result.fname(n) or b"").decode() for n in range(result.nfields)]
     types = [result.ftype(n) for n in range(result.nfields)]
     return [
-        {
-            name: _value(result.get_value(row, n), types[n])
-            for n, name in enumerate(names)
-        }
+        {name: _value(result.get_value(row, n), types[n]) for n, name in enumerate(names)}
         for row in range(result.ntuples)
     ]
 
@@ -195,9 +192,7 @@ class Database:
             held = connection.execute(f"select count(*) from {table}").fetchone()
             if held is not None and held[0]:
                 connection.execute(f"create table explorer.{name} as table {table}")
-                lines.append(
-                    f"insert into {table} overriding system value table explorer.{name}"
-                )
+                lines.append(f"insert into {table} overriding system value table explorer.{name}")
         sequences = connection.execute(
             "select oid::regclass::text from pg_class"
             " where relnamespace = 'pgq'::regnamespace and relkind = 'S' order by 1"

@@ -1,6 +1,6 @@
 """Plants faults in a database, so that a test can see that they are found.
 
-A function of pgq is put aside under another name, and a worse one takes its place.
+A function of pgq is put aside in another schema, and a worse one takes its place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["FAULTS", "Fault", "plant"]
 class Fault:
     """A function, what it becomes, where to look, and the broken promises that give it away.
 
-    In the body, ``{true}`` is the name of the function that was put aside.
+    In the body, ``{true}`` is the function that was put aside.
     """
 
     function: str
@@ -30,13 +30,14 @@ def plant(link: Link, fault: Fault) -> None:
     name = fault.function
     row = link.rows(
         "select pg_get_function_arguments(p.oid) as arguments,"
-        " pg_get_function_result(p.oid) as result, p.oid::regprocedure::text as signature"
+        " pg_get_function_result(p.oid) as result, pg_get_functiondef(p.oid) as definition"
         f" from pg_proc as p where p.oid = 'pgq.{name}'::regproc"
     )[0]
-    link.rows(f"alter function {row['signature']} rename to _true_{name}")
-    body = fault.body.format(true=f"pgq._true_{name}")
+    # in another schema and under its own name, by which its body knows its arguments
+    link.rows(row["definition"].replace(f"FUNCTION pgq.{name}(", f"FUNCTION explorer.{name}(", 1))
+    body = fault.body.format(true=f"explorer.{name}")
     link.rows(
-        f"create function pgq.{name}({row['arguments']}) returns {row['result']}"
+        f"create or replace function pgq.{name}({row['arguments']}) returns {row['result']}"
         f" language plpgsql as $$\n#variable_conflict use_column\n{body}\n$$"
     )
 
@@ -133,19 +134,17 @@ FAULTS = {
         ("queue",),
         frozenset({"job lost", "job stranded"}),
     ),
-    "a cleanup that is a month ahead": Fault(
+    "a cleanup that takes what is young": Fault(
         "cleanup",
         """
         begin
-            perform setval('public.clock_offset', last_value + 2678400000000)
-            from public.clock_offset;
             return query select * from {true}();
-            perform setval('public.clock_offset', last_value - 2678400000000)
-            from public.clock_offset;
+            delete from pgq.message as m
+            where m.published_at < pgq._clock() - '1 hour'::interval;
         end
         """,
         ("log",),
-        frozenset({"lost message", "skipped"}),
+        frozenset({"gap", "lost message"}),
     ),
     "an error that nobody documented": Fault(
         "poll",

@@ -254,7 +254,9 @@ class Runner:
             self._settle(None)
             still = [a for a in self.actors if a.busy is not None]
             if len(still) == len(busy) and all(a.lock_timeout == "0" for a in still):
-                self.history.violate("stuck", "sessions wait for each other and no deadlock is seen")
+                self.history.violate(
+                    "stuck", "sessions wait for each other and no deadlock is seen"
+                )
                 for actor in still:
                     actor.link.connection.get_cancel().cancel()
                 wait_for([a.link for a in still], 5)

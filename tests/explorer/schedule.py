@@ -213,7 +213,8 @@ def _pair(seed: int, name: str, number: int, interleaving: int, areas: tuple[str
         if session == 2 and draw.some(0.4):
             levels.append(None)
             housework = _calls({"house"} | (theme & {"journal"}))
-            made = [CALLS["cleanup"], _pick(draw, housework), _pick(draw, housework)]
+            others = [_pick(draw, housework if draw.some(0.5) else calls) for _ in range(2)]
+            made = [CALLS["cleanup"], *others]
             rng.shuffle(made)
             sessions.append([Step(session, c.name, c.draw(draw)) for c in made])
             continue
