@@ -68,7 +68,7 @@ def explore(explorer: Explorer, options: argparse.Namespace) -> int:
     rate = explorer.trials / spent
     print(f"\nseed {explorer.seed}: {explorer.trials} trials in {spent:.0f} s, {rate:.1f} a second")
     for signature, count in sorted(seen.items(), key=lambda item: -item[1]):
-        print(f"  {count} × {signature}")
+        print(f"  {count} times {signature}")
     if not seen:
         print("nothing found")
     return 1 if seen else 0

@@ -279,9 +279,9 @@ def _check_fetched(topics: list[Topic], history: History) -> None:
         for row in event.rows:
             by_partition.setdefault(row["partition"], []).append(row["log_offset"])
             published = topic.at.get((row["partition"], row["log_offset"]))
-            if published is not None and published.number != number_of(row):
-                if event.transaction.committed:
-                    history.violate("wrong content", f"{event.statement}: {row}")
+            committed = event.transaction.committed
+            if committed and published is not None and published.number != number_of(row):
+                history.violate("wrong content", f"{event.statement}: {row}")
         for offsets in by_partition.values():
             if offsets != list(range(offsets[0], offsets[-1] + 1)):
                 history.violate("gap", f"{event.statement} gave {offsets}")

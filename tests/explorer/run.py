@@ -20,7 +20,7 @@ RETRIED = ("40001", "40P01")
 """What a good client answers by trying the whole transaction again."""
 
 PATIENCE = 60.0
-"""Seconds after which a statement that nobody blocks counts as endless, whatever the server says."""
+"""Seconds after which a statement that nobody blocks counts as endless."""
 
 
 class Actor:

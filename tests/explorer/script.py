@@ -44,8 +44,8 @@ class Late:
 class Step:
     """One call of one session, or the end of its transaction.
 
-    ``arguments`` are those of the function, by name. ``"*"`` may hold a :class:`Late`; ``"#"`` holds
-    the numbers by which the messages are told apart.
+    ``arguments`` are those of the function, by name. ``"*"`` may hold a :class:`Late`; ``"#"``
+    holds the numbers by which the messages are told apart.
     """
 
     session: int
