@@ -338,7 +338,7 @@ def sql_of(name: str, arguments: Arguments) -> str:
 
 def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tuple[str, Arguments]]:
     """What a call's answer lets later calls name, as kinds of :class:`Late`."""
-    if name == "claim_job" and rows:
+    if rows and {"job_id", "lease_token"} <= rows[0].keys():
         token = rows[0]["lease_token"]
         for row in rows:
             yield "job", {"job_id": row["job_id"], "lease_token": token}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from explorer.check_groups import LONG_LEASE, SLACK
@@ -13,6 +14,14 @@ from explorer.settings import kept_for
 from explorer.writes import written_chunks
 
 __all__ = ["check_queues"]
+
+
+FINISHED: dict[str, Callable[[Event], list[int]]] = {
+    "ack": lambda e: [e.arguments["job_id"]] if e.rows[0]["ack"] else [],
+    "archive_job": lambda e: [e.arguments["job_id"]] if e.rows[0]["archive_job"] else [],
+    "ack_batch": lambda e: [row["job_id"] for row in e.rows],
+}
+"""The jobs that a call has finished, by its answer."""
 
 
 @dataclass
@@ -97,7 +106,9 @@ def _note_jobs(queue: Queue) -> None:
 
 def _note_claims(queue: Queue) -> None:
     by_id: dict[int, Job] = {}
-    for event in queue.since_cut("claim_job"):
+    for event in queue.since_cut():
+        if not (event.rows and {"job_id", "lease_token", "attempt"} <= event.rows[0].keys()):
+            continue
         for row in event.rows:
             number = number_of(row)
             job = queue.jobs.get(number) if number is not None else None
@@ -108,13 +119,10 @@ def _note_claims(queue: Queue) -> None:
             _same_id(queue, job, row, event.statement)
             by_id[row["job_id"]] = job
             job.claims.append(Claimed(event, row["lease_token"], row["attempt"]))
-    for event in queue.history.committed("ack", "archive_job"):
-        if event.rows[0][event.call] and event.arguments["job_id"] in by_id:
-            by_id[event.arguments["job_id"]].finished.append(event)
-    for event in queue.history.committed("ack_batch"):
-        for row in event.rows:
-            if row["job_id"] in by_id:
-                by_id[row["job_id"]].finished.append(event)
+    for event in queue.history.committed():
+        for job_id in FINISHED[event.call](event) if event.call in FINISHED else ():
+            if job_id in by_id:
+                by_id[job_id].finished.append(event)
 
 
 def _same_id(queue: Queue, job: Job, row: Row, told: str) -> None:

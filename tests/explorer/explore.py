@@ -135,12 +135,15 @@ class Explorer:
         kind = history.violations[0].kind
         until = time.monotonic() + SHRINKING
         size = max(len(trial.places()) // 2, 1)
+        if kind == "endless":
+            self.runner.limit("2s")
         while size:
             places = trial.places()
             left_out = False
             for start in range(0, len(places), size):
                 if time.monotonic() > until:
-                    return Finding(self.seed, trial, history)
+                    size = 0
+                    break
                 shorter = trial.without(places[start : start + size])
                 tried = self.run(shorter)
                 if any(violation.kind == kind for violation in tried.violations):
@@ -148,6 +151,8 @@ class Explorer:
                     trial, history, left_out = shorter, tried, True
             if not left_out or size > 1:
                 size //= 2
+        if kind == "endless":
+            self.anew()
         return Finding(self.seed, trial, history)
 
 

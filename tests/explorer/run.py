@@ -57,6 +57,11 @@ class Runner:
         for actor in self.actors:
             actor.link.close()
 
+    def limit(self, timeout: str) -> None:
+        """Let statements take no longer than this."""
+        for actor in self.actors:
+            actor.link.rows(f"set statement_timeout = '{timeout}'")
+
     def run(self, trial: Trial) -> History:
         """Run the trial; the database is left as it is then."""
         self.database.empty()

@@ -37,6 +37,17 @@ def trial_of(seed: int, name: str, areas: tuple[str, ...] = ()) -> Trial:
 
 # ---------------------------------------------------------------------------- set-ups
 
+TAILS: tuple[tuple[int | None, ...], ...] = (
+    (),
+    (0, None),
+    (0, 3700, None, 7500),
+    (0, None, 11000),
+    (3700, 0, None, 11000),
+    (0, 3700, None, 44000),
+)
+"""How trials end: the clock goes on by so many seconds, then there is cleanup, twice; None: more is
+published and enqueued. What stands in a segment that is closed already goes too early by it."""
+
 
 def _setup(draw: Draw, areas: set[str]) -> list[Step]:
     rng = draw.rng
@@ -105,17 +116,25 @@ def _tail(draw: Draw, areas: set[str]) -> list[Step]:
     def house(call: str, /, **arguments: object) -> None:
         steps.append(Step(HOUSE, call, arguments))
 
-    for call in ("publish", "enqueue") if draw.some(0.7) else ():
-        names = [*draw.topics, "c"] if call == "publish" else [*draw.queues, "s"]
-        for name in names if draw.topics or call == "enqueue" else ():
-            arguments = CALLS[call].draw(draw)
-            target = "topic" if call == "publish" else "queue"
-            steps.append(Step(HOUSE, call, {**arguments, target: name}))
-    for seconds in draw.rng.choice([[], [0], [0, 11000], [3700, 0, 11000], [0, 3700, 44000]]):
-        if seconds:
-            house("move_clock", seconds=seconds)
-        house("cleanup")
-        house("cleanup")
+    def more() -> None:
+        for call, target, names in (
+            ("publish", "topic", [*draw.topics, "c"]),
+            ("enqueue", "queue", [*draw.queues, "s"]),
+        ):
+            for name in names if len(names) > 1 else ():
+                arguments = CALLS[call].draw(draw)
+                steps.append(Step(HOUSE, call, {**arguments, target: name}))
+
+    if draw.some(0.3):
+        more()
+    for seconds in draw.rng.choice(TAILS):
+        if seconds is None:
+            more()
+        else:
+            if seconds:
+                house("move_clock", seconds=seconds)
+            house("cleanup")
+            house("cleanup")
     return steps
 
 
