@@ -10,7 +10,7 @@ import argparse
 import os
 import time
 
-from explorer.explore import Explorer, Finding, names, new_seed
+from explorer.explore import Explorer, names, new_seed
 from pgq.embedded import Server
 
 SETTINGS = {
@@ -34,6 +34,7 @@ def arguments() -> argparse.Namespace:
         default="",
         help="narrow it down: of log, queue, bulk, settings, store, journal, with commas",
     )
+    parser.add_argument("--levels", default="", help="isolation levels to draw from, with commas")
     parser.add_argument("--all", action="store_true", help="go on after a finding")
     parser.add_argument("--trial", help="replay one trial: its name")
     parser.add_argument("--drop", default="", help="the steps to leave out of it, with commas")
@@ -47,7 +48,7 @@ def replay(explorer: Explorer, options: argparse.Namespace) -> int:
     failed = False
     for _ in range(options.times):
         history = explorer.run(trial)
-        print(Finding(explorer.seed, trial, history), flush=True)
+        print(explorer.finding(trial, history), flush=True)
         failed = failed or bool(history.violations)
     return 1 if failed else 0
 
@@ -77,17 +78,22 @@ def explore(explorer: Explorer, options: argparse.Namespace) -> int:
 def main() -> int:
     options = arguments()
     seed = options.seed if options.seed is not None else new_seed()
-    areas = tuple(name for name in options.areas.split(",") if name)
     print(f"seed {seed}", flush=True)
     url = os.environ.get("DATABASE_URL")
     if url:
-        return work(url, seed, areas, options)
+        return work(url, seed, options)
     with Server(settings=SETTINGS) as server:
-        return work(server.dsn, seed, areas, options)
+        return work(server.dsn, seed, options)
 
 
-def work(dsn: str, seed: int, areas: tuple[str, ...], options: argparse.Namespace) -> int:
-    explorer = Explorer(dsn, seed, name=f"pgq_explorer_{os.getpid()}", areas=areas)
+def work(dsn: str, seed: int, options: argparse.Namespace) -> int:
+    explorer = Explorer(
+        dsn,
+        seed,
+        name=f"pgq_explorer_{os.getpid()}",
+        areas=tuple(area for area in options.areas.split(",") if area),
+        levels=tuple(level for level in options.levels.split(",") if level),
+    )
     try:
         return replay(explorer, options) if options.trial else explore(explorer, options)
     finally:

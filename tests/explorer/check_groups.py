@@ -263,6 +263,8 @@ def _drain(position: Position, link: Link) -> None:
             if topic.stored[partition].get(row["log_offset"]) != number_of(row):
                 position.wrong.append(("wrong content", f"draining {position}: {row}"))
         position.at = offsets[-1] + 1
+        if offsets[-1] == last:
+            break
     if position.at is not None and position.at > last + 1:
         position.wrong.append(("ahead", f"{position} is at {position.at}, the last one is {last}"))
     position.starts(last + 1, "nothing is left, so it")

@@ -29,6 +29,7 @@ class Finding:
     seed: int
     trial: Trial
     history: History
+    options: str = ""
     after: float = 0.0
 
     @property
@@ -46,7 +47,7 @@ class Finding:
     @property
     def arguments(self) -> str:
         """What replays exactly this trial."""
-        replay = f"--seed {self.seed} --trial {self.trial.name}"
+        replay = f"--seed {self.seed} --trial {self.trial.name}{self.options}"
         if self.trial.dropped:
             replay += " --drop " + ",".join(str(place) for place in sorted(self.trial.dropped))
         return replay
@@ -68,10 +69,12 @@ class Explorer:
         *,
         name: str = "pgq_explorer",
         areas: tuple[str, ...] = (),
+        levels: tuple[str, ...] = (),
         say: Callable[[str], None] = print,
     ) -> None:
         self.seed = seed
         self.areas = areas
+        self.levels = levels
         self.trials = 0
         self._say = say
         self.database = Database(dsn, name)
@@ -83,7 +86,7 @@ class Explorer:
         self.database.drop()
 
     def trial(self, name: str, areas: tuple[str, ...] = ()) -> Trial:
-        return trial_of(self.seed, name, areas or self.areas)
+        return trial_of(self.seed, name, areas or self.areas, self.levels)
 
     def run(self, trial: Trial) -> History:
         """Run a trial and check it."""
@@ -130,6 +133,15 @@ class Explorer:
                 found.after = after
                 yield found
 
+    def finding(self, trial: Trial, history: History) -> Finding:
+        """A finding with all that its replay needs to be told."""
+        options = "".join(
+            f" --{option} '{','.join(chosen)}'"
+            for option, chosen in (("areas", self.areas), ("levels", self.levels))
+            if chosen
+        )
+        return Finding(self.seed, trial, history, options)
+
     def shrunk(self, trial: Trial, history: History) -> Finding:
         """Leave out steps as long as the same promise is broken."""
         kind = history.violations[0].kind
@@ -153,7 +165,7 @@ class Explorer:
                 size //= 2
         if kind == "endless":
             self.anew()
-        return Finding(self.seed, trial, history)
+        return self.finding(trial, history)
 
 
 def names(mode: str) -> Iterator[str]:

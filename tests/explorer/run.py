@@ -121,7 +121,8 @@ class Runner:
             statement,
         )
         transaction.events.append(event)
-        actor.wait_for_locks(self.trial.lock_timeout if step.call == "cleanup" else "0")
+        if actor.number != HOUSE:  # nobody is beside the house
+            actor.wait_for_locks(self.trial.lock_timeout if step.call == "cleanup" else "0")
         if actor.level is not None and not actor.begun:
             actor.begun = True
             statement = f"begin isolation level {actor.level}; {statement}"

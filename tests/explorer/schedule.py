@@ -23,16 +23,21 @@ def _merges(first: int, second: int) -> tuple[tuple[int, ...], ...]:
     )
 
 
+USUAL = (*LEVELS, *LEVELS[1:])
+"""Snapshots that are old break more than the level at which most work."""
+
 INTERLEAVINGS = len(_merges(3, 3))
 
 
-def trial_of(seed: int, name: str, areas: tuple[str, ...] = ()) -> Trial:
+def trial_of(
+    seed: int, name: str, areas: tuple[str, ...] = (), levels: tuple[str, ...] = ()
+) -> Trial:
     """The trial of this name: ``r12`` is the random one of number 12, ``p3.7`` the seventh
-    interleaving of pair number 3. ``areas`` narrows the calls down."""
+    interleaving of pair number 3. ``areas`` narrows the calls down, ``levels`` the isolation."""
     if name.startswith("p"):
         number, interleaving = name[1:].split(".")
-        return _pair(seed, name, int(number), int(interleaving), areas)
-    return _random(seed, name, areas)
+        return _pair(seed, name, int(number), int(interleaving), areas, levels or USUAL)
+    return _random(seed, name, areas, levels or USUAL)
 
 
 # ---------------------------------------------------------------------------- set-ups
@@ -168,7 +173,7 @@ def _theme(draw: Draw, areas: tuple[str, ...]) -> set[str]:
     return set(draw.rng.choices(themes, weights)[0])
 
 
-def _random(seed: int, name: str, areas: tuple[str, ...]) -> Trial:
+def _random(seed: int, name: str, areas: tuple[str, ...], some_levels: tuple[str, ...]) -> Trial:
     rng = random.Random(f"{seed} {name}")
     draw = Draw(rng)
     theme = _theme(draw, areas)
@@ -178,7 +183,7 @@ def _random(seed: int, name: str, areas: tuple[str, ...]) -> Trial:
     levels: list[str | None] = []
     sessions: list[list[Step]] = []
     for number in range(1, rng.choice([3, 4, 4])):
-        levels.append(rng.choice(LEVELS + LEVELS[1:]))
+        levels.append(rng.choice(some_levels))
         steps = [Step(number, "look")] if draw.some(0.5) else []
         for _ in range(rng.choice([1, 1, 2, 3, 4])):
             made = _pick(draw, calls)
@@ -220,7 +225,14 @@ def _shuffled(rng: random.Random, sessions: list[list[Step]]) -> list[Step]:
 # ---------------------------------------------------------------------------- pairs
 
 
-def _pair(seed: int, name: str, number: int, interleaving: int, areas: tuple[str, ...]) -> Trial:
+def _pair(
+    seed: int,
+    name: str,
+    number: int,
+    interleaving: int,
+    areas: tuple[str, ...],
+    some_levels: tuple[str, ...],
+) -> Trial:
     rng = random.Random(f"{seed} p{number}")
     draw = Draw(rng)
     theme = _theme(draw, areas)
@@ -237,7 +249,7 @@ def _pair(seed: int, name: str, number: int, interleaving: int, areas: tuple[str
             rng.shuffle(made)
             sessions.append([Step(session, c.name, c.draw(draw)) for c in made])
             continue
-        levels.append(rng.choice(LEVELS + LEVELS[1:]))
+        levels.append(rng.choice(some_levels))
         first = CALLS["look"] if draw.some(0.5) else _pick(draw, calls)
         then = _pick(draw, calls)
         sessions.append(

@@ -16,7 +16,7 @@ from explorer.explore import Explorer, names
 from explorer.plant import FAULTS, Fault, plant
 
 SEED = 1
-TRIALS = {"random": 160, "pairs": 160}
+TRIALS = {"random": 140, "pairs": 120}
 UNTIL_FOUND = 150
 """Trials within which a planted fault has to be found."""
 
