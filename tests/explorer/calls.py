@@ -240,11 +240,11 @@ def create_topic(draw: Draw) -> Arguments:
 @call("settings store", 4)
 def alter_topic(draw: Draw) -> Arguments:
     choice = draw.rng.random()
-    if choice < 0.2:
-        return {"topic": draw.topic(), "partitions": 2}
-    if choice < 0.25:
-        return {"topic": draw.topic(), "max_bytes": draw.rng.choice([1, 1000000])}
+    if choice < 0.3:
+        return {"topic": draw.topic(), "partitions": draw.rng.choice([2, 2, 3])}
     if choice < 0.35:
+        return {"topic": draw.topic(), "max_bytes": draw.rng.choice([1, 1000000])}
+    if choice < 0.45:
         return {"topic": draw.topic(), "no_limit": ["retention"]}
     return {"topic": draw.topic(), "retention": draw.rng.choice(RETENTIONS)}
 
@@ -264,7 +264,7 @@ def create_group(draw: Draw) -> Arguments:
     }
 
 
-@call("settings", 0.7)
+@call("settings", 1.5)
 def drop_group(draw: Draw) -> Arguments:
     return {"topic": draw.topic(), "consumer_group": draw.group()}
 

@@ -49,6 +49,7 @@ class Position:
     lost_track: bool = False
     lease: Lease | None = None
     wrong: list[tuple[str, str]] = field(default_factory=list)
+    begin: int | None = None
     past: list[tuple[int, Transaction, int | None]] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -57,12 +58,14 @@ class Position:
     def __post_init__(self) -> None:
         if self.created.arguments.get("start", "earliest") == "earliest":
             self._at_the_start()
+        self.begin = self.at
 
     def _at_the_start(self) -> None:
         self.at = 1 if self.topic.first[self.partition] == 1 else None
 
     def apply(self, event: Event) -> None:
         """Move on by what a committed call was answered."""
+        stood = self.at, self.lease
         if event.call in ("consume", "claim_offsets", "poll"):
             self._claimed(event)
         elif event.call == "commit_offset":
@@ -80,7 +83,8 @@ class Position:
                 self.lease = None
         elif event.rows[0]["extend_poll"] and self.lease is not None:
             self.lease.until = self._lease_until(event)
-        self.past.append((event.transaction.ended, event.transaction, self.at))
+        if (self.at, self.lease) != stood:
+            self.past.append((event.transaction.ended, event.transaction, self.at))
 
     def _seen_by(self, transaction: Transaction) -> int | None:
         """Where its snapshot shows the group; what it did itself it has always before it."""
@@ -89,7 +93,7 @@ class Position:
         if self.past and self.past[-1][1] is transaction:
             return self.at
         before = [at for ended, _, at in self.past if ended <= transaction.started]
-        return before[-1] if before else None
+        return before[-1] if before else self.begin
 
     def _lease_until(self, event: Event) -> int:
         least, _ = self.topic.history.clock(event.started, event.ended)
@@ -128,8 +132,8 @@ class Position:
             )
         if self.at is None and self.lost_track:
             return
-        begin = self.at or 1
-        for log_offset in range(begin, first):
+        first_due = self.at or 1
+        for log_offset in range(first_due, first):
             published = self.topic.at.get((self.partition, log_offset))
             if published is None or self.topic.may_be_gone(published):
                 continue
@@ -148,6 +152,27 @@ class Position:
                 self.wrong.append(
                     ("skipped", f"{self}: {told} gave {first}, it stood at {self.at}")
                 )
+
+    def check_fetched(self, history: History) -> None:
+        """What fetch gave begins where the group stood when it looked."""
+        for event in history.events("fetch"):
+            named = (event.arguments["topic"], event.arguments["consumer_group"])
+            if named != (self.topic.name, self.name) or self.topic.cut is not None:
+                continue
+            offsets = [r["log_offset"] for r in event.rows if r["partition"] == self.partition]
+            own = {e.call for e in event.transaction.events if e.index < event.index}
+            if not offsets or own & set(MOVING) or event.order < self.created.order:
+                continue
+            old = event.transaction.level not in (None, "read committed")
+            looked = event.transaction.started if old else event.started
+            before = [at for ended, _, at in self.past if ended <= looked]
+            stood = [before[-1] if before else self.begin]
+            stood += [at for ended, _, at in self.past if looked < ended <= event.ended]
+            if None in stood or offsets[0] in stood:
+                continue
+            if not self.skips or offsets[0] < min(at for at in stood if at is not None):
+                text = f"{self}: {event.statement} gave {offsets}, it stood at {stood}"
+                self.wrong.append(("gap", text))
 
     def _content(self, log_offset: int, number: int | None, told: str) -> None:
         published = self.topic.at.get((self.partition, log_offset))
@@ -208,6 +233,7 @@ def _check_group(topic: Topic, name: str, skips: bool, link: Link) -> None:
             position = Position(topic, name, partition, skips, created)
             for event in order:
                 position.apply(event)
+            position.check_fetched(history)
             positions.append(position)
             if not position.wrong:
                 break

@@ -98,6 +98,9 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
             drawn(rng.choice(["publish", "publish_batch"]))
         elif with_queue:
             drawn(rng.choice(["enqueue", "enqueue_batch", "claim_job"]))
+    if "bulk" in areas:
+        for _ in range(rng.choice([1, 1, 2])):
+            drawn("begin_write")
     if with_log and draw.some(0.3):
         drawn(rng.choice(["consume", "poll", "claim_offsets"]))
     if draw.some(0.6):
@@ -184,10 +187,12 @@ def _random(seed: int, name: str, areas: tuple[str, ...], some_levels: tuple[str
     sessions: list[list[Step]] = []
     for number in range(1, rng.choice([3, 4, 4])):
         levels.append(rng.choice(some_levels))
+        if "bulk" in theme and LEVELS[0] in some_levels and draw.some(0.4):
+            levels[-1] = LEVELS[0]  # commit_write refuses the others
         steps = [Step(number, "look")] if draw.some(0.5) else []
         for _ in range(rng.choice([1, 1, 2, 3, 4])):
             made = _pick(draw, calls)
-            if levels[-1] == "read committed" and draw.some(0.05):
+            if levels[-1] == "read committed" and draw.some(0.08):
                 made = CALLS["cleanup"]
             steps.append(Step(number, made.name, made.draw(draw)))
         steps.append(Step(number, "rollback" if draw.some(0.15) else "commit"))
