@@ -35,6 +35,7 @@ def arguments() -> argparse.Namespace:
         help="narrow it down: of log, queue, bulk, settings, store, journal, with commas",
     )
     parser.add_argument("--levels", default="", help="isolation levels to draw from, with commas")
+    parser.add_argument("--ignore", default="", help="kinds of findings to pass over, with commas")
     parser.add_argument("--all", action="store_true", help="go on after a finding")
     parser.add_argument("--trial", help="replay one trial: its name")
     parser.add_argument("--drop", default="", help="the steps to leave out of it, with commas")
@@ -92,6 +93,7 @@ def work(dsn: str, seed: int, options: argparse.Namespace) -> int:
         seed,
         name=f"pgq_explorer_{os.getpid()}",
         areas=tuple(area for area in options.areas.split(",") if area),
+        ignored=frozenset(options.ignore.split(",")),
         levels=tuple(level for level in options.levels.split(",") if level),
     )
     try:

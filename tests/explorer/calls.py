@@ -167,6 +167,16 @@ def nack(draw: Draw) -> Arguments:
 
 
 @call("queue", 1)
+def nack_batch(draw: Draw) -> Arguments:
+    return {"*": draw.late("jobs"), "delay": "0"}
+
+
+@call("queue", 0.5)
+def archive_job_batch(draw: Draw) -> Arguments:
+    return {"*": draw.late("jobs")}
+
+
+@call("queue", 1)
 def extend_lease(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "lease": draw.rng.choice(LEASES)}
 

@@ -225,3 +225,9 @@ def _check_view(topics: list[Topic], history: History, link: Link) -> None:
     ):
         if row["log_offset"] >= first[row["topic"], row["partition"]]:
             history.violate("stored twice", f"the view messages shows {row}")
+    for row in link.rows(
+        "select topic, partition, min(log_offset) as lowest from pgq.messages group by 1, 2"
+    ):
+        start = first[row["topic"], row["partition"]]
+        if row["lowest"] < start:
+            history.violate("below the start", f"the view messages shows {row}, not from {start}")

@@ -20,6 +20,7 @@ FINISHED: dict[str, Callable[[Event], list[int]]] = {
     "ack": lambda e: [e.arguments["job_id"]] if e.rows[0]["ack"] else [],
     "archive_job": lambda e: [e.arguments["job_id"]] if e.rows[0]["archive_job"] else [],
     "ack_batch": lambda e: [row["job_id"] for row in e.rows],
+    "archive_job_batch": lambda e: [row["job_id"] for row in e.rows],
 }
 """The jobs that a call has finished, by its answer."""
 
@@ -140,6 +141,10 @@ def _check_claims(queue: Queue) -> None:
         (event.arguments["job_id"], event.arguments["lease_token"])
         for event in history.committed("nack")
         if event.rows[0]["nack"]
+    } | {
+        (row["job_id"], event.arguments["lease_token"])
+        for event in history.committed("nack_batch")
+        for row in event.rows
     }
     redriven = any(next(iter(e.rows[0].values())) for e in queue.since_cut("redrive"))
     extended: dict[tuple[int, str], int] = {}
@@ -191,11 +196,42 @@ def _drain(queue: Queue, link: Link) -> None:
     name = written(queue.name)
     history = queue.history
     violate = history.violate
-    if history.went_back():
-        link.rows("set lock_timeout = '1s'; select * from pgq.cleanup(); set lock_timeout = 0")
     given: dict[int, int] = {}
+    _work_off(queue, link, given)
+    if history.went_back():
+        # Jobs from before may stand below a floor, until cleanup lowers it. Later ones may not.
+        for job in queue.jobs.values():
+            later = job.event.transaction.started > history.went_back()
+            missing = job.number not in given and not job.finished
+            if later and missing and not queue.may_be_gone(job):
+                violate("job stranded", f"{queue.name}: job {job.job_id} until cleanup")
+        link.rows("select * from pgq.cleanup()")
+        _work_off(queue, link, given)
+    for number, times in given.items():
+        job = queue.jobs.get(number)
+        if job is None:
+            violate("ghost", f"{queue.name} gave job {number}, which was never committed to it")
+        elif times > 1 or job.finished:
+            violate("job twice", f"{queue.name}: job {job.job_id} ({number}) was given again")
+    for job in queue.jobs.values():
+        if job.number not in given and not job.finished and not queue.may_be_gone(job):
+            violate("job lost", f"{queue.name}: job {job.job_id} ({job.number}) is never given")
+    left = link.rows(
+        "select j.job_id, j.visible_at from pgq.job as j where (j.expires_at is null"
+        " or j.expires_at > pgq._clock()) and j.queue_id ="
+        f" (select q.queue_id from pgq.queue as q where q.queue = {name})"
+    )
+    for row in left:
+        violate("job stranded", f"{queue.name}: {row}")
+
+
+def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
+    """Claim and finish all jobs, dead ones after a redrive, until nothing is given any more."""
+    name = written(queue.name)
+    violate = queue.history.violate
+    enough = 2 if queue.history.went_back() else 1
     idle = 0
-    while idle < (2 if history.went_back() else 1):
+    while idle < enough:
         answer = link.ask(
             f"select c.*, pgq.ack(c.job_id, c.lease_token) from pgq.claim_job({name}, 1000) as c"
         )
@@ -215,19 +251,3 @@ def _drain(queue: Queue, link: Link) -> None:
             if not row["ack"]:
                 violate("job twice", f"draining {queue.name}: ack refused for {row}")
         idle = 0 if answer.rows or revived.rows[0]["redrive"] else idle + 1
-    for number, times in given.items():
-        job = queue.jobs.get(number)
-        if job is None:
-            violate("ghost", f"{queue.name} gave job {number}, which was never committed to it")
-        elif times > 1 or job.finished:
-            violate("job twice", f"{queue.name}: job {job.job_id} ({number}) was given again")
-    for job in queue.jobs.values():
-        if job.number not in given and not job.finished and not queue.may_be_gone(job):
-            violate("job lost", f"{queue.name}: job {job.job_id} ({job.number}) is never given")
-    left = link.rows(
-        "select j.job_id, j.visible_at from pgq.job as j where (j.expires_at is null"
-        " or j.expires_at > pgq._clock()) and j.queue_id ="
-        f" (select q.queue_id from pgq.queue as q where q.queue = {name})"
-    )
-    for row in left:
-        violate("job stranded", f"{queue.name}: {row}")

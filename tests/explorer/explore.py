@@ -70,11 +70,13 @@ class Explorer:
         name: str = "pgq_explorer",
         areas: tuple[str, ...] = (),
         levels: tuple[str, ...] = (),
+        ignored: frozenset[str] = frozenset(),
         say: Callable[[str], None] = print,
     ) -> None:
         self.seed = seed
         self.areas = areas
         self.levels = levels
+        self.ignored = ignored
         self.trials = 0
         self._say = say
         self.database = Database(dsn, name)
@@ -99,6 +101,7 @@ class Explorer:
             self.anew()
             return history
         check(history, self.database.house)
+        history.violations[:] = [v for v in history.violations if v.kind not in self.ignored]
         return history
 
     def _refresh(self) -> None:

@@ -133,5 +133,6 @@ class History:
         """The tick by which the last cleanup had ended."""
         return max((e.ended for e in self.events("cleanup")), default=-1)
 
-    def went_back(self) -> bool:
-        return any(seconds < 0 for _, seconds in self.moves)
+    def went_back(self) -> int:
+        """The tick at which the clock was last set back; 0: never."""
+        return max((tick for tick, seconds in self.moves if seconds < 0), default=0)

@@ -153,6 +153,8 @@ class Runner:
         transaction.committed = (
             ending == "commit" and transaction.failed is None and answer.code is None
         )
+        if not transaction.committed:
+            actor.lock_timeout = "?"  # what was set within it is taken back
         self._note(f"{self._who(transaction)}: {ending}", answer if answer.code else None)
         if answer.code is not None:
             failed = Event(ending, {}, transaction, 99, self.history.tick, ending)
