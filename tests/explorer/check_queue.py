@@ -208,11 +208,11 @@ def _drain(queue: Queue, link: Link) -> None:
         link.rows("select * from pgq.cleanup()")
         _work_off(queue, link, given)
     for number, times in given.items():
-        job = queue.jobs.get(number)
-        if job is None:
+        known = queue.jobs.get(number)
+        if known is None:
             violate("ghost", f"{queue.name} gave job {number}, which was never committed to it")
-        elif times > 1 or job.finished:
-            violate("job twice", f"{queue.name}: job {job.job_id} ({number}) was given again")
+        elif times > 1 or known.finished:
+            violate("job twice", f"{queue.name}: job {known.job_id} ({number}) was given again")
     for job in queue.jobs.values():
         if job.number not in given and not job.finished and not queue.may_be_gone(job):
             violate("job lost", f"{queue.name}: job {job.job_id} ({job.number}) is never given")
