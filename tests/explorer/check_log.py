@@ -145,6 +145,9 @@ def _read(topic: Topic, link: Link) -> None:
     offsets = link.rows(f"select * from pgq.list_offsets('{topic.name}')")
     for row in offsets:
         partition, first, last = row["partition"], row["first_offset"], row["last_offset"]
+        if first is None or last is None:
+            topic.history.violate("gap", f"{topic.name}/{partition} has no offsets: {row}")
+            first, last = first or 1, last or 0
         topic.first[partition], topic.last[partition] = first, last
         answer = link.ask(
             f"select * from pgq.fetch_range('{topic.name}', {partition}, {first}, {last})"

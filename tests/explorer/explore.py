@@ -100,7 +100,10 @@ class Explorer:
             history = self.runner.history
             self.anew()
             return history
-        check(history, self.database.house)
+        try:
+            check(history, self.database.house)
+        except Exception as error:  # what is broken this much is told like all the rest
+            history.violate("cannot be checked", f"{type(error).__name__}: {error}")
         history.violations[:] = [v for v in history.violations if v.kind not in self.ignored]
         return history
 

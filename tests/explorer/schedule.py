@@ -166,7 +166,9 @@ def _calls(areas: set[str]) -> list[Call]:
 
 
 def _pick(draw: Draw, calls: list[Call]) -> Call:
-    return draw.rng.choices(calls, [c.weight for c in calls])[0]
+    # where settings are called they are called often: as rare as in life they meet nothing
+    weights = [c.weight * (2 if "settings" in c.areas else 1) for c in calls]
+    return draw.rng.choices(calls, weights)[0]
 
 
 def _theme(draw: Draw, areas: tuple[str, ...]) -> set[str]:
@@ -206,6 +208,11 @@ def _random(seed: int, name: str, areas: tuple[str, ...], some_levels: tuple[str
             for made in (_pick(draw, calls), CALLS["fill_journal"], CALLS["cleanup"]):
                 steps.append(Step(number, made.name, made.draw(draw)))
         for _ in range(rng.choice([1, 2, 3, 4, 6])):
+            if draw.some(0.25):
+                # what is open is sealed, what was sealed before is closed
+                steps.append(Step(number, "move_clock", {"seconds": 3700}))
+                steps.append(Step(number, "cleanup"))
+                continue
             made = _pick(draw, housework if draw.some(0.8) else calls)
             steps.append(Step(number, made.name, made.draw(draw)))
         sessions.append(steps)
