@@ -61,6 +61,8 @@ class Queue:
 
     def may_be_gone(self, job: Job) -> bool:
         """Whether it may have been purged, or have expired, as far as can be told."""
+        if self.cut is not None and job.event.transaction.started <= self.cut[0]:
+            return True  # an enqueue beside a drop goes with the queue that it found
         for event in self.since_cut("purge_queue"):
             if event.transaction.ended >= job.event.transaction.started:
                 return True
