@@ -50,6 +50,9 @@ test: test-environment ## the whole suite on the embedded PostgreSQL; ARGS="-k p
 test-matrix: test-environment ## the suite on every PostgreSQL major that can be had
 	@$(RUN)/python python/tools/matrix.py $(ARGS)
 
+explore: test-environment ## interleavings of calls that break a promise; ARGS="--seconds 600 --seed 7"
+	@PYTHONPATH=tests:python/src:python/tools $(RUN)/python -m explorer $(ARGS)
+
 lint: lint-environment ## ruff, mypy, sqlfluff and pgspot
 	@$(RUN)/python python/tools/lint.py
 
@@ -97,7 +100,7 @@ test-environment:
 lint-environment:
 	@python/tools/environment.sh demo spark test lint
 
-.PHONY: help demo demo-spark test test-matrix lint build install installcheck reference bench bench-spark \
+.PHONY: help demo demo-spark test test-matrix explore lint build install installcheck reference bench bench-spark \
 	release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
 
 endif

@@ -1,0 +1,368 @@
+"""The calls that trials are made of. To add one, write a function of its name.
+
+It draws the call's arguments; its decorator says where it belongs and how often it is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.draw import LEASES, MOVES, RETENTIONS, Arguments, Draw
+from explorer.script import written
+
+__all__ = ["CALLS", "Call", "known_from", "sql_of"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, the areas it belongs to, how often it is drawn, and what draws its arguments."""
+
+    name: str
+    areas: frozenset[str]
+    weight: float
+    draw: Callable[[Draw], Arguments]
+
+
+CALLS: dict[str, Call] = {}
+
+
+def call(areas: str, weight: float) -> Callable[[Callable[[Draw], Arguments]], Call]:
+    """Register a call of the areas ``log``, ``queue``, ``bulk``, ``settings`` or ``house``."""
+
+    def register(draw: Callable[[Draw], Arguments]) -> Call:
+        made = Call(draw.__name__, frozenset(areas.split()), weight, draw)
+        CALLS[made.name] = made
+        return made
+
+    return register
+
+
+def document(number: int) -> str:
+    return json.dumps({"n": number})
+
+
+# ---------------------------------------------------------------------------- the log
+
+
+@call("log store", 8)
+def publish(draw: Draw) -> Arguments:
+    number = draw.number()
+    return {**draw.home(), "payload": document(number), "#": [number]}
+
+
+@call("log store", 5)
+def publish_batch(draw: Draw) -> Arguments:
+    numbers = [draw.number() for _ in range(draw.rng.choice([1, 2, 3, 5]))]
+    home = draw.home()
+    batch: Arguments = {"topic": home["topic"], "payloads": [document(n) for n in numbers]}
+    if "partition" in home:
+        batch["partition"] = home["partition"]
+    elif "key" in home:
+        batch["keys"] = [draw.rng.choice(["x", "y", "z", None]) for _ in numbers]
+    return {**batch, "#": numbers}
+
+
+@call("log", 7)
+def consume(draw: Draw) -> Arguments:
+    return {**draw.member(), "max_messages": draw.rng.choice([1, 2, 100])}
+
+
+@call("log", 3)
+def claim_offsets(draw: Draw) -> Arguments:
+    return {**draw.member(), "max_messages": draw.rng.choice([1, 2, 100])}
+
+
+@call("log", 1)
+def fetch_range(draw: Draw) -> Arguments:
+    return {"*": draw.late("range")}
+
+
+@call("log", 2)
+def fetch(draw: Draw) -> Arguments:
+    return {**draw.member(0.4), "max_messages": draw.rng.choice([1, 100])}
+
+
+@call("log", 4)
+def poll(draw: Draw) -> Arguments:
+    return {
+        **draw.member(),
+        "max_messages": draw.rng.choice([1, 2, 100]),
+        "lease": draw.rng.choice(LEASES),
+    }
+
+
+@call("log", 4)
+def commit_offset(draw: Draw) -> Arguments:
+    if draw.some(0.6):
+        return {"*": draw.late("polled")}
+    member = draw.member(0)
+    return {**member, "last_offset": draw.rng.choice([0, 1, 2, 3, 4])}
+
+
+@call("log", 3)
+def seek(draw: Draw) -> Arguments:
+    if draw.some(0.5):
+        return {**draw.member(0), "log_offset": draw.rng.choice([1, 2, 3, 4])}
+    return {**draw.member(0.3), "start": draw.rng.choice(["earliest", "latest"])}
+
+
+@call("log", 1)
+def extend_poll(draw: Draw) -> Arguments:
+    return {"*": draw.late("lease"), "lease": draw.rng.choice(LEASES)}
+
+
+@call("log", 1)
+def release(draw: Draw) -> Arguments:
+    return {"*": draw.late("lease")}
+
+
+# ---------------------------------------------------------------------------- the queue
+
+
+@call("queue store", 6)
+def enqueue(draw: Draw) -> Arguments:
+    number = draw.number()
+    more: Arguments = {}
+    if draw.some(0.15):
+        more["delay"] = draw.rng.choice(["1 minute", "30 minutes"])
+    if draw.some(0.2):
+        more["priority"] = draw.rng.choice([0, 1, 9])
+    return {"queue": draw.queue(), "payload": document(number), **more, "#": [number]}
+
+
+@call("queue store", 3)
+def enqueue_batch(draw: Draw) -> Arguments:
+    numbers = [draw.number() for _ in range(draw.rng.choice([1, 2, 3]))]
+    return {"queue": draw.queue(), "payloads": [document(n) for n in numbers], "#": numbers}
+
+
+@call("queue", 8)
+def claim_job(draw: Draw) -> Arguments:
+    return {
+        "queue": draw.queue(),
+        "max_jobs": draw.rng.choice([1, 1, 2, 100]),
+        "lease": draw.rng.choice(LEASES),
+    }
+
+
+@call("queue", 4)
+def ack(draw: Draw) -> Arguments:
+    return {"*": draw.late("job")}
+
+
+@call("queue", 2)
+def ack_batch(draw: Draw) -> Arguments:
+    return {"*": draw.late("jobs")}
+
+
+@call("queue", 4)
+def nack(draw: Draw) -> Arguments:
+    more = {"delay": draw.rng.choice(["0", "1 minute"])} if draw.some(0.7) else {}
+    return {"*": draw.late("job"), **more}
+
+
+@call("queue", 1)
+def nack_batch(draw: Draw) -> Arguments:
+    return {"*": draw.late("jobs"), "delay": "0"}
+
+
+@call("queue", 0.5)
+def archive_job_batch(draw: Draw) -> Arguments:
+    return {"*": draw.late("jobs")}
+
+
+@call("queue", 1)
+def extend_lease(draw: Draw) -> Arguments:
+    return {"*": draw.late("job"), "lease": draw.rng.choice(LEASES)}
+
+
+@call("queue", 1)
+def archive_job(draw: Draw) -> Arguments:
+    return {"*": draw.late("job")}
+
+
+@call("queue", 2)
+def redrive(draw: Draw) -> Arguments:
+    return {"queue": draw.queue()}
+
+
+@call("queue", 0.7)
+def purge_queue(draw: Draw) -> Arguments:
+    return {"queue": draw.queue(), "dead_only": draw.some(0.5)}
+
+
+# ---------------------------------------------------------------------------- bulk writes
+
+
+@call("bulk", 4)
+def begin_write(draw: Draw) -> Arguments:
+    target = {"topic": draw.topic()} if draw.some(0.6) else {"queue": draw.queue()}
+    named = {"producer": "p", "seq": draw.rng.choice([1, 2])} if draw.some(0.3) else {}
+    return {**target, **named, "atomic": draw.some(0.6)}
+
+
+@call("bulk", 6)
+def write_chunk(draw: Draw) -> Arguments:
+    numbers = [draw.number() for _ in range(draw.rng.choice([1, 2]))]
+    texts = [document(n) for n in numbers]
+    return {
+        "*": draw.late("write"),
+        "task": draw.number(),
+        "task_attempt": "1",
+        "chunk": 0,
+        "packed": "".join(texts),
+        "lengths": [len(text) for text in texts],
+        "is_json": True,
+        "last": True,
+        "#": numbers,
+    }
+
+
+@call("bulk", 4)
+def commit_write(draw: Draw) -> Arguments:
+    return {"*": draw.late("write")}
+
+
+@call("bulk", 1)
+def abort_write(draw: Draw) -> Arguments:
+    return {"*": draw.late("write")}
+
+
+# ---------------------------------------------------------------------------- settings
+
+
+@call("settings store", 2)
+def create_topic(draw: Draw) -> Arguments:
+    more = {"max_bytes": 1} if draw.some(0.05) else {}
+    return {
+        "topic": draw.rng.choice(["c", "c", "d", "a"]),
+        "partitions": draw.rng.choice([1, 2]),
+        "retention": draw.rng.choice(RETENTIONS),
+        **more,
+    }
+
+
+@call("settings store", 4)
+def alter_topic(draw: Draw) -> Arguments:
+    choice = draw.rng.random()
+    if choice < 0.3:
+        return {"topic": draw.topic(), "partitions": draw.rng.choice([2, 2, 3])}
+    if choice < 0.35:
+        return {"topic": draw.topic(), "max_bytes": draw.rng.choice([1, 1000000])}
+    if choice < 0.45:
+        return {"topic": draw.topic(), "no_limit": ["retention"]}
+    return {"topic": draw.topic(), "retention": draw.rng.choice(RETENTIONS)}
+
+
+@call("settings", 0.7)
+def drop_topic(draw: Draw) -> Arguments:
+    return {"topic": draw.topic()}
+
+
+@call("settings", 1.5)
+def create_group(draw: Draw) -> Arguments:
+    return {
+        "topic": draw.topic(),
+        "consumer_group": draw.group(),
+        "start": draw.rng.choice(["earliest", "latest"]),
+        "out_of_range": draw.rng.choice(["error", "skip"]),
+    }
+
+
+@call("settings", 1.5)
+def drop_group(draw: Draw) -> Arguments:
+    return {"topic": draw.topic(), "consumer_group": draw.group()}
+
+
+@call("settings store", 2)
+def create_queue(draw: Draw) -> Arguments:
+    return {
+        "queue": draw.rng.choice(["s", "s", "t", "q"]),
+        "retention": draw.rng.choice(RETENTIONS),
+        "lease": "10 minutes",
+    }
+
+
+@call("settings store", 3)
+def alter_queue(draw: Draw) -> Arguments:
+    choice = draw.rng.random()
+    if choice < 0.2:
+        return {"queue": draw.queue(), "max_attempts": draw.rng.choice([1, 2])}
+    if choice < 0.3:
+        return {"queue": draw.queue(), "no_limit": ["retention"]}
+    return {"queue": draw.queue(), "retention": draw.rng.choice(RETENTIONS)}
+
+
+@call("settings", 0.7)
+def drop_queue(draw: Draw) -> Arguments:
+    return {"queue": draw.queue()}
+
+
+# ---------------------------------------------------------------------------- the house
+
+
+@call("house", 6)
+def cleanup(draw: Draw) -> Arguments:
+    return {}
+
+
+@call("house", 4)
+def move_clock(draw: Draw) -> Arguments:
+    """Not a function of pgq: moves the time by which it counts."""
+    return {"seconds": draw.rng.choice(MOVES)}
+
+
+@call("journal", 1)
+def fill_journal(draw: Draw) -> Arguments:
+    """Not a function of pgq: more than a thousand positions of one group."""
+    return {"topic": draw.topic(), "consumer_group": "g", "partition": 0}
+
+
+@call("look", 1)
+def look(draw: Draw) -> Arguments:
+    """Not a function of pgq: a plain select, which takes the snapshot."""
+    return {}
+
+
+OWN = {
+    "look": "select count(*) from pg_class where relname = 'topic'",
+    "move_clock": "select setval('public.clock_offset', (select last_value from"
+    " public.clock_offset) + {seconds} * 1000000::bigint)",
+    "fill_journal": "select * from public.fill_journal({topic}, {consumer_group}, {partition})",
+}
+
+
+def sql_of(name: str, arguments: Arguments) -> str:
+    """The statement of a call; all arguments are known by now."""
+    texts = {key: written(value) for key, value in arguments.items() if key not in "*#"}
+    if name in OWN:
+        return OWN[name].format(**texts)
+    listed = ", ".join(f"{key} => {text}" for key, text in texts.items())
+    return f"select * from pgq.{name}({listed})"
+
+
+def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tuple[str, Arguments]]:
+    """What a call's answer lets later calls name, as kinds of :class:`Late`."""
+    if rows and {"job_id", "lease_token"} <= rows[0].keys():
+        token = rows[0]["lease_token"]
+        for row in rows:
+            yield "job", {"job_id": row["job_id"], "lease_token": token}
+        yield "jobs", {"job_ids": [row["job_id"] for row in rows], "lease_token": token}
+    elif name == "poll" and rows:
+        lease = {
+            "topic": arguments["topic"],
+            "consumer_group": arguments["consumer_group"],
+            "partition": rows[0]["partition"],
+            "lease_token": rows[0]["lease_token"],
+        }
+        yield "lease", lease
+        yield "polled", {**lease, "last_offset": rows[-1]["log_offset"]}
+    elif name == "claim_offsets" and rows:
+        yield "range", {"topic": arguments["topic"], **rows[0]}
+    elif name == "begin_write" and rows[0]["repeated"] is not True:
+        yield "write", {"write_id": rows[0]["write_id"]}

@@ -1,0 +1,78 @@
+"""Draws the arguments of calls from a random generator, with names that meet each other."""
+
+from __future__ import annotations
+
+import random
+
+from explorer.script import Late, Value
+
+__all__ = ["LEASES", "MOVES", "RETENTIONS", "Arguments", "Draw"]
+
+Arguments = dict[str, Value]
+
+RETENTIONS = ("3 hours", "3 hours", "3 hours", "12 hours", "7 days")
+LEASES = ("10 minutes", "1 hour")
+MOVES = (60, 660, 1900, 3700, 3700, 3700, 11000, 11000, 44000, 700000, -60, -3700, -700000)
+"""Seconds; a segment of 3 hours is sealed after an hour and truncated three hours later."""
+
+
+class Draw:
+    """Draws arguments. ``topics`` has the number of partitions of each topic of the set-up."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.topics: dict[str, int] = {}
+        self.queues: list[str] = []
+        self._number = 0
+
+    def number(self) -> int:
+        """A number that no other message of the trial has."""
+        self._number += 1
+        return self._number
+
+    def some(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def topic(self) -> str:
+        names = list(self.topics) or ["a"]
+        if self.some(0.03):
+            return "c"
+        return names[0] if self.some(0.75) else self.rng.choice(names)
+
+    def queue(self) -> str:
+        names = self.queues or ["q"]
+        if self.some(0.03):
+            return "s"
+        return names[0] if self.some(0.75) else self.rng.choice(names)
+
+    def group(self) -> str:
+        return "g" if self.some(0.85) else "h"
+
+    def partition(self, share_of_none: float = 0.1) -> int | None:
+        if self.some(share_of_none):
+            return None
+        return 0 if self.some(0.75) else 1
+
+    def member(self, share_of_none: float = 0.1) -> Arguments:
+        """A group's topic, name and partition."""
+        topic = self.topic()
+        partition = self.partition(share_of_none)
+        if partition is not None and partition >= self.topics.get(topic, 1):
+            partition = 0
+        named = {"topic": topic, "consumer_group": self.group()}
+        return named if partition is None else {**named, "partition": partition}
+
+    def home(self) -> Arguments:
+        """Where a message goes: a topic, and a partition, a key, or any."""
+        topic = self.topic()
+        choice = self.rng.random()
+        if choice < 0.6:
+            return {"topic": topic, "partition": 0}
+        if choice < 0.7 and self.topics.get(topic, 1) > 1:
+            return {"topic": topic, "partition": 1}
+        if choice < 0.95:
+            return {"topic": topic, "key": self.rng.choice("xyz")}
+        return {"topic": topic}
+
+    def late(self, kind: str) -> Late:
+        return Late(kind, self.rng.choice([0, 0, 0, 1, 2]))

@@ -1,0 +1,48 @@
+"""Everything that is checked when a trial has ended."""
+
+from __future__ import annotations
+
+from explorer.check_groups import check_groups
+from explorer.check_log import check_topics
+from explorer.check_queue import check_queues
+from explorer.database import Link
+from explorer.errors import check_errors
+from explorer.history import History
+from explorer.settings import check_settings
+from explorer.writes import check_writes
+
+__all__ = ["check"]
+
+AHEAD = 7200
+"""Seconds by which the clock is set ahead at the end."""
+
+
+def check(history: History, link: Link) -> None:
+    """Note in the history every promise that was broken."""
+    check_errors(history)
+    check_settings(history, link)
+    check_writes(history)
+    _check_segments(history, link)
+    topics = check_topics(history, link)
+    # late enough for every lease and every delay, too early for most retentions
+    ahead = history.clock(0, history.tick)[1] + AHEAD
+    link.rows(f"select setval('public.clock_offset', {ahead} * 1000000::bigint)")
+    check_groups(topics, history, link)
+    check_queues(history, link, ahead)
+
+
+def _check_segments(history: History, link: Link) -> None:
+    for row in link.rows(
+        "select storage_class_id, count(*) as opened from pgq.segment where state = 'open'"
+        " group by storage_class_id having count(*) > 1"
+    ):
+        history.violate("segments", f"{row['opened']} are open for class {row['storage_class_id']}")
+    for what in ("topic", "queue"):
+        # as long as the tables are made in this way; what is wrong here is lost by and by
+        answer = link.ask(
+            f"select t.{what}, t.segment, s.state from pgq.{what} as t"
+            " left join pgq.segment as s on s.segment = t.segment"
+            " where s.state is distinct from 'open' or s.storage_class_id <> t.storage_class_id"
+        )
+        for row in answer.rows:
+            history.violate("misplaced", f"{what} {row[what]} writes to segment {row}")

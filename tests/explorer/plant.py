@@ -1,0 +1,165 @@
+"""Plants faults in a database, so that a test can see that they are found.
+
+A function of pgq is put aside in another schema, and a worse one takes its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.database import Link
+
+__all__ = ["FAULTS", "Fault", "plant"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A function, what it becomes, where to look, and the broken promises that give it away.
+
+    In the body, ``{true}`` is the function that was put aside.
+    """
+
+    function: str
+    body: str
+    areas: tuple[str, ...]
+    kinds: frozenset[str]
+
+
+def plant(link: Link, fault: Fault) -> None:
+    """Put the fault in the place of the function."""
+    name = fault.function
+    row = link.rows(
+        "select pg_get_function_arguments(p.oid) as arguments,"
+        " pg_get_function_result(p.oid) as result, pg_get_functiondef(p.oid) as definition"
+        f" from pg_proc as p where p.oid = 'pgq.{name}'::regproc"
+    )[0]
+    # in another schema and under its own name, by which its body knows its arguments
+    link.rows(row["definition"].replace(f"FUNCTION pgq.{name}(", f"FUNCTION explorer.{name}(", 1))
+    body = fault.body.format(true=f"explorer.{name}")
+    link.rows(
+        f"create or replace function pgq.{name}({row['arguments']}) returns {row['result']}"
+        f" language plpgsql as $$\n#variable_conflict use_column\n{body}\n$$"
+    )
+
+
+FAULTS = {
+    "a publish that looks for its offset before it has its lock": Fault(
+        "publish",
+        """
+        declare
+            guessed bigint;
+            published pgq.message_position;
+        begin
+            select o.last_offset + 1 into guessed
+            from pgq.list_offsets(publish.topic) as o
+            where o.partition = coalesce(publish.partition, 0);
+            published := {true}(
+                publish.topic, publish.payload, publish.key, null, publish.partition
+            );
+            published.log_offset := coalesce(guessed, published.log_offset);
+            return published;
+        end
+        """,
+        ("log",),
+        frozenset({"offset given out twice", "lost message", "commit order"}),
+    ),
+    "a claim without its conflict": Fault(
+        "consume",
+        """
+        declare
+            found pgq.message_record[];
+        begin
+            found := array(
+                select m::pgq.message_record from pgq.fetch(
+                    consume.topic, consume.consumer_group, consume.max_messages, consume.partition
+                ) as m
+            );
+            if cardinality(found) > 0 then
+                perform from pgq.seek(
+                    consume.topic, consume.consumer_group, (found[1]).partition,
+                    (select max(f.log_offset) + 1 from unnest(found) as f
+                    where f.partition = (found[1]).partition)
+                );
+            end if;
+            return query
+            select f.* from unnest(found) as f where f.partition = (found[1]).partition;
+        end
+        """,
+        ("log",),
+        frozenset({"range given out twice", "two leases", "skipped"}),
+    ),
+    "a seek that does nothing": Fault(
+        "seek",
+        """
+        begin
+            return query
+            select o.partition, coalesce(seek.log_offset, o.first_offset)
+            from pgq.list_offsets(seek.topic) as o
+            where o.partition = coalesce(seek.partition, o.partition);
+        end
+        """,
+        ("log",),
+        frozenset({"range given out twice", "skipped", "no effect", "ahead"}),
+    ),
+    "a lease that ends at once": Fault(
+        "claim_job",
+        """
+        begin
+            return query
+            select * from {true}(claim_job.queue, claim_job.max_jobs, '1 microsecond');
+        end
+        """,
+        ("queue",),
+        frozenset({"two leases"}),
+    ),
+    "an ack that forgets": Fault(
+        "ack",
+        """
+        begin
+            return true;
+        end
+        """,
+        ("queue",),
+        frozenset({"job twice", "job stranded"}),
+    ),
+    "an enqueue whose job nobody may see": Fault(
+        "enqueue_batch",
+        """
+        begin
+            return query
+            select b.job_id from {true}(enqueue_batch.queue, enqueue_batch.payloads) as b;
+            update pgq.job as j set visible_at = 'infinity' where j.attempt = 0;
+        end
+        """,
+        ("queue",),
+        frozenset({"job lost", "job stranded"}),
+    ),
+    "a cleanup that takes what is young": Fault(
+        "cleanup",
+        """
+        begin
+            return query select * from {true}();
+            delete from pgq.message as m
+            where m.published_at < pgq._clock() - '1 hour'::interval;
+        end
+        """,
+        ("log",),
+        frozenset({"gap", "lost message"}),
+    ),
+    "an error that nobody documented": Fault(
+        "poll",
+        """
+        begin
+            return query
+            select * from {true}(
+                poll.topic, poll.consumer_group, poll.max_messages, poll.lease, poll.partition
+            );
+            if not found then
+                raise unique_violation;
+            end if;
+        end
+        """,
+        ("log",),
+        frozenset({"raw error"}),
+    ),
+}
