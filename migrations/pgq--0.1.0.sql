@@ -2534,10 +2534,156 @@ begin
         _partition_figures.segment,
         _partition_figures.segment_first_offset
     );
-    first_offset := pgq._first_available(_partition_figures.partition_id);
     tip := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
 
-    if _partition_figures.next_offset <= tip then
+    if _partition_figures.next_offset > tip then
+        return next;
+        return;
+    end if;
+
+    if _partition_figures.next_offset >= _partition_figures.segment_first_offset then
+        if _partition_figures.segment < 16 then
+            if _partition_figures.segment <= 7 then
+                if _partition_figures.segment <= 3 then
+                    if _partition_figures.segment <= 1 then
+                        if _partition_figures.segment <= 0 then
+                            select m.published_at
+                            from pgq.message_0 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        else
+                            select m.published_at
+                            from pgq.message_1 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        end if;
+                    else
+                        if _partition_figures.segment <= 2 then
+                            select m.published_at
+                            from pgq.message_2 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        else
+                            select m.published_at
+                            from pgq.message_3 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        end if;
+                    end if;
+                else
+                    if _partition_figures.segment <= 5 then
+                        if _partition_figures.segment <= 4 then
+                            select m.published_at
+                            from pgq.message_4 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        else
+                            select m.published_at
+                            from pgq.message_5 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        end if;
+                    else
+                        if _partition_figures.segment <= 6 then
+                            select m.published_at
+                            from pgq.message_6 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        else
+                            select m.published_at
+                            from pgq.message_7 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        end if;
+                    end if;
+                end if;
+            else
+                if _partition_figures.segment <= 11 then
+                    if _partition_figures.segment <= 9 then
+                        if _partition_figures.segment <= 8 then
+                            select m.published_at
+                            from pgq.message_8 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        else
+                            select m.published_at
+                            from pgq.message_9 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        end if;
+                    else
+                        if _partition_figures.segment <= 10 then
+                            select m.published_at
+                            from pgq.message_10 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        else
+                            select m.published_at
+                            from pgq.message_11 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        end if;
+                    end if;
+                else
+                    if _partition_figures.segment <= 13 then
+                        if _partition_figures.segment <= 12 then
+                            select m.published_at
+                            from pgq.message_12 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        else
+                            select m.published_at
+                            from pgq.message_13 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        end if;
+                    else
+                        if _partition_figures.segment <= 14 then
+                            select m.published_at
+                            from pgq.message_14 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        else
+                            select m.published_at
+                            from pgq.message_15 as m
+                            where m.partition_id = _partition_figures.partition_id
+                                and m.log_offset = _partition_figures.next_offset
+                            into published_at;
+                        end if;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                select m.published_at
+                from pgq.message_%1$s as m
+                where m.partition_id = $1
+                    and m.log_offset = $2
+            $leaf$, _partition_figures.segment)
+            into published_at
+            using _partition_figures.partition_id, _partition_figures.next_offset;
+        end if;
+        return next;
+        return;
+    end if;
+
+    first_offset := pgq._first_available(_partition_figures.partition_id);
+    if _partition_figures.next_offset is not null then
         published_at := pgq._published_at(
             _partition_figures.partition_id,
             greatest(_partition_figures.next_offset, first_offset)
@@ -5092,14 +5238,8 @@ declare
 begin
     loop
         if _lock_group.partition is not null then
-            select
-                l.group_id,
-                l.partition,
-                l.partition_id,
-                null,
-                null,
-                l.out_of_range
-            into state
+            select l.group_id, l.partition, l.partition_id, l.out_of_range
+            into state.group_id, state.partition, state.partition_id, state.out_of_range
             from pgq.group_partition as l
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
@@ -5108,14 +5248,8 @@ begin
         else
             -- Of the partitions that have something to read and that no member holds, the one that
             -- was read longest ago.
-            select
-                l.group_id,
-                l.partition,
-                l.partition_id,
-                null,
-                null,
-                l.out_of_range
-            into state
+            select l.group_id, l.partition, l.partition_id, l.out_of_range
+            into state.group_id, state.partition, state.partition_id, state.out_of_range
             from pgq.group_partition as l
             inner join pgq.partition as p on p.partition_id = l.partition_id
             cross join lateral (
@@ -6286,7 +6420,7 @@ as $$
 #variable_conflict use_column
 declare
     place pgq.partition;
-    found bigint;
+    read_rows bigint;
 begin
     if fetch_range.first_offset is null or fetch_range.last_offset is null then
         raise exception 'argument "%" must not be null',
@@ -6594,10 +6728,10 @@ begin
             fetch_range.last_offset
         ) as m;
     end if;
-    get diagnostics found = row_count;
+    get diagnostics read_rows = row_count;
 
     -- Never less than was asked for without a word: offsets have no gaps.
-    if fetch_range.first_offset + found <= fetch_range.last_offset then
+    if fetch_range.first_offset + read_rows <= fetch_range.last_offset then
         perform pgq._fail_out_of_range(
             fetch_range.topic,
             fetch_range.partition,
@@ -9237,7 +9371,11 @@ begin
         least(g.attempt, _bury.attempts),
         pgq._clock(),
         g.label,
-        nullif(concat_ws(E'\n', g.last_error, _bury.error), '')
+        case
+            -- It was redriven after it had ended in the same way.
+            when right(g.last_error, length(_bury.error)) = _bury.error then g.last_error
+            else nullif(concat_ws(E'\n', g.last_error, _bury.error), '')
+        end
     from gone as g;
 end
 $$;
@@ -9287,7 +9425,8 @@ create function pgq._bury_front(
     max_attempts integer,
     floor_times timestamptz[],
     floor_ids bigint[],
-    moment timestamptz
+    moment timestamptz,
+    max_jobs integer
 )
 returns bigint
 language sql
@@ -9310,15 +9449,17 @@ select pgq._bury_exhausted(
             limit 1000
         ) as k
         where k.attempt >= _bury_front.max_attempts
-        limit 1000
+        limit _bury_front.max_jobs
     ),
     _bury_front.max_attempts,
     _bury_front.moment
 )
 $$;
 
-comment on function pgq._bury_front(bigint, integer, timestamptz[], bigint[], timestamptz) is
-'Moves up to 1000 jobs that had all their attempts out of the way of a claim: of each priority, those
+comment on function pgq._bury_front(
+    bigint, integer, timestamptz[], bigint[], timestamptz, integer
+) is
+'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority, those
 among the 1000 that come first.';
 
 -- ==== sql/queue/_raise_floor.sql
@@ -9332,6 +9473,7 @@ as $$
 #variable_conflict use_column
 declare
     state pgq.queue_floor;
+    common pgq.queue_floor;
     snapshot pg_snapshot;
     place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
@@ -9366,13 +9508,41 @@ begin
     limit 1;
     snapshot := pg_current_snapshot();
 
-    if state.seq is null or state.recorded_at > _raise_floor.moment then
+    if _raise_floor.label is not null then
+        -- What holds for all jobs holds for those of a label.
+        select f.*
+        into common
+        from pgq.queue_floor as f
+        where f.queue_id = _raise_floor.queue_id
+            and f.label = ''
+        order by f.seq desc
+        limit 1;
+
+        if common.recorded_at > pgq._clock() then
+            return;
+        end if;
+        if state.seq is null then
+            state := common;
+            state.seq := 0;
+            state.recorded_at := '-infinity';
+        end if;
+        state.safe_at := greatest(state.safe_at, common.safe_at);
+        for number in 1 .. 10 loop
+            if (common.floor_times[number], common.floor_ids[number])
+                > (state.floor_times[number], state.floor_ids[number])
+            then
+                state.floor_times[number] := common.floor_times[number];
+                state.floor_ids[number] := common.floor_ids[number];
+            end if;
+        end loop;
+    end if;
+
+    if state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
             -- A claim that began later was here first.
             return;
         end if;
-        -- The first time, or the clock was set back: jobs may have been written below the floors.
-        state.seq := coalesce(state.seq, 0);
+        -- The clock was set back. Begin anew: jobs may have been written below the floors.
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
@@ -9508,7 +9678,8 @@ create function pgq._claim_jobs(
     floor_ids bigint[],
     recorded_at timestamptz,
     moment timestamptz,
-    token uuid
+    token uuid,
+    exhausted boolean
 )
 returns setof pgq.claimed_job
 language plpgsql
@@ -9520,79 +9691,95 @@ declare
     times timestamptz[] := _claim_jobs.floor_times;
     ids bigint[] := _claim_jobs.floor_ids;
     raised_at timestamptz := _claim_jobs.recorded_at;
-    most_attempts integer;
     candidates bigint[];
     leased pgq._leased_job[];
     part pgq._leased_job[];
-    top_attempt integer;
+    leased_until timestamptz;
+    raising boolean;
     first_leaf integer;
     last_leaf integer;
     leaf integer;
 begin
     if _claim_jobs.label is not null then
-        select g.floor_times, g.floor_ids, g.recorded_at
+        -- The higher one of the floors of all claims and those of this label.
+        select
+            coalesce(array_agg(greatest(g.floor_time, o.floor_time) order by o.place), times),
+            coalesce(
+                array_agg(
+                    case
+                        when g.floor_time > o.floor_time then g.floor_id
+                        when g.floor_time < o.floor_time then o.floor_id
+                        else greatest(g.floor_id, o.floor_id)
+                    end
+                    order by o.place
+                ),
+                ids
+            ),
+            coalesce(min(f.recorded_at), '-infinity')
         into times, ids, raised_at
-        from pgq.queue_floor as g
-        where g.queue_id = _claim_jobs.queue_id
-            and g.label = '=' || _claim_jobs.label
-        order by g.seq desc
-        limit 1;
-
-        if times is null then
-            times := array_fill('-infinity'::timestamptz, array[10]);
-            ids := array_fill(0::bigint, array[10]);
-            raised_at := '-infinity';
-        end if;
+        from (
+            select h.floor_times, h.floor_ids, h.recorded_at
+            from pgq.queue_floor as h
+            where h.queue_id = _claim_jobs.queue_id
+                and h.label = '=' || _claim_jobs.label
+            order by h.seq desc
+            limit 1
+        ) as f
+        cross join lateral unnest(f.floor_times, f.floor_ids)
+            with ordinality as g (floor_time, floor_id, place)
+        inner join unnest(times, ids) with ordinality as o (floor_time, floor_id, place)
+            on o.place = g.place;
     end if;
 
-    loop
-        -- One row per priority, the first one first. The limits stop the scan, and so the locking,
-        -- as soon as there are enough.
-        if _claim_jobs.label is null then
-            candidates := array(
-                select j.job_id
-                from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
-                cross join lateral (
-                    select k.job_id
-                    from pgq.job as k
-                    where k.queue_id = _claim_jobs.queue_id
-                        and k.priority = f.place - 1
-                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= _claim_jobs.moment
-                        and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
-                        and (most_attempts is null or k.attempt < most_attempts)
-                    order by k.visible_at, k.job_id
-                    limit _claim_jobs.max_jobs
-                    for update skip locked
-                ) as j
+    -- One row per priority, the first one first. Those that had all their attempts are passed over.
+    -- The limits stop the scan, and so the locking, as soon as there are enough.
+    if _claim_jobs.label is null then
+        candidates := array(
+            select j.job_id
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+            cross join lateral (
+                select k.job_id
+                from pgq.job as k
+                where k.queue_id = _claim_jobs.queue_id
+                    and k.priority = f.place - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= _claim_jobs.moment
+                    and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
+                    and k.attempt < coalesce(_claim_jobs.max_attempts, 2147483647)
+                order by k.visible_at, k.job_id
                 limit _claim_jobs.max_jobs
-            );
-        else
-            -- The same by the index on the label; no other index knows the negative id.
-            candidates := array(
-                select j.job_id
-                from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
-                cross join lateral (
-                    select k.job_id
-                    from pgq.job as k
-                    where -k.queue_id = -_claim_jobs.queue_id
-                        and k.label = _claim_jobs.label
-                        and k.priority = f.place - 1
-                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= _claim_jobs.moment
-                        and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
-                        and (most_attempts is null or k.attempt < most_attempts)
-                    order by k.visible_at, k.job_id
-                    limit _claim_jobs.max_jobs
-                    for update skip locked
-                ) as j
+                for update skip locked
+            ) as j
+            limit _claim_jobs.max_jobs
+        );
+    else
+        -- The same by the index on the label; no other index knows the negative id.
+        candidates := array(
+            select j.job_id
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+            cross join lateral (
+                select k.job_id
+                from pgq.job as k
+                where -k.queue_id = -_claim_jobs.queue_id
+                    and k.label = _claim_jobs.label
+                    and k.priority = f.place - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= _claim_jobs.moment
+                    and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
+                    and k.attempt < coalesce(_claim_jobs.max_attempts, 2147483647)
+                order by k.visible_at, k.job_id
                 limit _claim_jobs.max_jobs
-            );
-        end if;
-        exit when cardinality(candidates) = 0;
+                for update skip locked
+            ) as j
+            limit _claim_jobs.max_jobs
+        );
+    end if;
 
-        -- visible_at is set by a clock that is read behind the lock: by then this transaction has
-        -- its id, on which the floor relies.
+    if cardinality(candidates) > 0 then
+        -- The clock is read behind the locks: by now this transaction has its id, on which the floor
+        -- relies.
+        leased_until := pgq._clock() + _claim_jobs.lease;
+
         with gone as (
             delete from pgq.job as j
             where j.job_id = any(candidates)
@@ -9620,7 +9807,7 @@ begin
                 g.partition_id,
                 g.log_offset,
                 g.expires_at,
-                pgq._clock() + _claim_jobs.lease,
+                leased_until,
                 g.segment,
                 g.attempt + 1,
                 g.priority,
@@ -9628,7 +9815,6 @@ begin
                 g.label,
                 g.last_error
             from gone as g
-            returning job_id, visible_at
         )
 
         select
@@ -9636,7 +9822,7 @@ begin
                 row(
                     g.job_id,
                     g.attempt + 1,
-                    t.visible_at,
+                    leased_until,
                     g.priority,
                     g.label,
                     g.visible_at,
@@ -9645,38 +9831,51 @@ begin
                     g.log_offset
                 )::pgq._leased_job
             ),
-            max(g.attempt + 1),
             min(g.segment),
             max(g.segment)
-        into leased, top_attempt, first_leaf, last_leaf
-        from taken as t
-        inner join gone as g on g.job_id = t.job_id;
-
-        exit when (top_attempt > _claim_jobs.max_attempts) is not true;
-
-        -- Jobs whose last worker was lost: they have had their attempts. They are passed over from
-        -- here on.
-        most_attempts := _claim_jobs.max_attempts;
-        perform pgq._bury(
-            array(select l.job_id from unnest(leased) as l where l.attempt > most_attempts),
-            most_attempts,
-            'the lease of the last attempt ran out'
-        );
-        perform pgq._bury_front(
-            _claim_jobs.queue_id, most_attempts, times, ids, _claim_jobs.moment
-        );
-        leased := array(select l from unnest(leased) as l where l.attempt <= most_attempts);
-        exit when cardinality(leased) > 0;
-    end loop;
+        into leased, first_leaf, last_leaf
+        from gone as g;
+    end if;
 
     -- Now and then, and less often when there is nothing to do.
-    if raised_at < _claim_jobs.moment - interval '20 milliseconds'
+    raising := raised_at < _claim_jobs.moment - interval '20 milliseconds'
         and (
             cardinality(leased) > 0
             or raised_at < _claim_jobs.moment - interval '5 seconds'
         )
-        or raised_at > _claim_jobs.moment
+        or raised_at > _claim_jobs.moment;
+
+    -- Where those that had all their attempts stand before all others, claims would walk them for
+    -- ever.
+    if (raising or _claim_jobs.exhausted or cardinality(candidates) < _claim_jobs.max_jobs)
+        and exists (
+            select
+            from unnest(_claim_jobs.floor_times, _claim_jobs.floor_ids) with ordinality
+                as f (floor_time, floor_id, place)
+            cross join lateral (
+                select k.attempt
+                from pgq.job as k
+                where k.queue_id = _claim_jobs.queue_id
+                    and k.priority = f.place - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= _claim_jobs.moment
+                order by k.visible_at, k.job_id
+                limit 1
+            ) as j
+            where j.attempt >= _claim_jobs.max_attempts
+        )
     then
+        perform pgq._bury_front(
+            _claim_jobs.queue_id,
+            _claim_jobs.max_attempts,
+            _claim_jobs.floor_times,
+            _claim_jobs.floor_ids,
+            _claim_jobs.moment,
+            999
+        );
+    end if;
+
+    if raising then
         perform pgq._raise_floor(
             _claim_jobs.queue_id, _claim_jobs.label, _claim_jobs.moment
         );
@@ -10068,7 +10267,8 @@ comment on function pgq._claim_jobs(
     bigint[],
     timestamptz,
     timestamptz,
-    uuid
+    uuid,
+    boolean
 ) is
 'What claim_job and finish_and_claim do for many jobs, for other priorities than the first, and for
 labels.';
@@ -10567,7 +10767,6 @@ begin
             perform pgq._bury(
                 array[number], max_attempts, 'the lease of the last attempt ran out'
             );
-            perform pgq._bury_front(target_id, max_attempts, floor_times, floor_ids, moment);
         end if;
     end if;
 
@@ -10583,7 +10782,8 @@ begin
         floor_ids,
         recorded_at,
         moment,
-        token
+        token,
+        delivery is not null
     ) as c;
 end
 $$;
@@ -12544,7 +12744,6 @@ begin
             perform pgq._bury(
                 array[number], max_attempts, 'the lease of the last attempt ran out'
             );
-            perform pgq._bury_front(target_id, max_attempts, floor_times, floor_ids, moment);
         end if;
     end if;
 
@@ -12560,7 +12759,8 @@ begin
         floor_ids,
         recorded_at,
         moment,
-        token
+        token,
+        delivery is not null
     ) as c;
 end
 $$;
@@ -13482,12 +13682,12 @@ begin
         moment := pgq._clock();
 
         -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
-        -- walk all its jobs.
+        -- walk all its jobs. The time stands in no index as it is written here, for the same reason.
         with gone as (
             delete from pgq.job as j
             where j.job_id = any(rest)
                 and j.lease_token = _extend_lease.lease_token
-                and j.visible_at > moment
+                and j.visible_at - moment > interval '0'
             returning j.*
         ),
 
@@ -13548,7 +13748,7 @@ begin
                 from pgq.job as j
                 where j.job_id = any(rest)
                     and j.lease_token = _extend_lease.lease_token
-                    and j.visible_at > moment
+                    and j.visible_at - moment > interval '0'
             );
     end loop;
 end
@@ -15384,11 +15584,6 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- Those of labels begin anew; it costs their next claims one longer walk.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _lower_floor.queue_id
-        and f.label <> '';
-
     -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
     -- there.
     insert into pgq.queue_floor (
@@ -15454,6 +15649,85 @@ comment on function pgq._lower_floor(bigint) is
 'Lowers the floors of a queue, whose floor lock the caller holds, to the first job below them, and
 says whether there was one.';
 
+-- ==== sql/operations/_sweep_labels.sql
+
+create function pgq._sweep_labels(queue_id bigint, moment timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Nobody has claimed by these for a day.
+    delete from pgq.queue_floor as f
+    where f.queue_id = _sweep_labels.queue_id
+        and f.label <> ''
+        and f.recorded_at < _sweep_labels.moment - interval '1 day';
+
+    -- Should the clock have been set back, a job may stand below the floor of its label, which then
+    -- begins anew.
+    delete from pgq.queue_floor as f
+    where f.queue_id = _sweep_labels.queue_id
+        and f.label in (
+            select g.label
+            from (
+                select distinct on (h.label) h.label, h.floor_times, h.floor_ids
+                from pgq.queue_floor as h
+                where h.queue_id = _sweep_labels.queue_id
+                    and h.label <> ''
+                order by h.label, h.seq desc
+            ) as g
+            cross join lateral unnest(g.floor_times, g.floor_ids)
+                with ordinality as p (floor_time, floor_id, place)
+            cross join lateral (
+                select k.visible_at, k.job_id
+                from pgq.job as k
+                where -k.queue_id = -_sweep_labels.queue_id
+                    and k.label = substring(g.label from 2)
+                    and k.priority = p.place - 1
+                order by k.visible_at, k.job_id
+                limit 1
+            ) as j
+            where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
+        );
+
+    -- The labels that there are, found one after the other.
+    perform pgq._raise_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
+    from (
+        with recursive present as (
+            (
+                select j.label
+                from pgq.job as j
+                where -j.queue_id = -_sweep_labels.queue_id
+                    and j.label is not null
+                order by j.label
+                limit 1
+            )
+            union all
+            select (
+                select j.label
+                from pgq.job as j
+                where -j.queue_id = -_sweep_labels.queue_id
+                    and j.label > p.label
+                order by j.label
+                limit 1
+            )
+            from present as p
+            where p.label is not null
+        )
+
+        select p.label
+        from present as p
+        where p.label is not null
+        limit 1000
+    ) as l;
+end
+$$;
+
+comment on function pgq._sweep_labels(bigint, timestamptz) is
+'The part of cleanup that raises and lowers the floors of claims by label.';
+
 -- ==== sql/operations/_sweep_jobs.sql
 
 create function pgq._sweep_jobs(moment timestamptz)
@@ -15468,11 +15742,11 @@ declare
     buried bigint;
 begin
     for target in
-        select q.queue_id, q.queue, q.max_attempts, l.swept_at, f.recorded_at, f.safe_at
+        select q.queue_id, q.queue, q.max_attempts, l.swept_at, f.safe_at
         from pgq.queue as q
         inner join pgq.queue_floor_lock as l on l.queue_id = q.queue_id
         cross join lateral (
-            select g.recorded_at, g.safe_at
+            select g.safe_at
             from pgq.queue_floor as g
             where g.queue_id = q.queue_id
                 and g.label = ''
@@ -15481,12 +15755,9 @@ begin
         ) as f
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
     loop
-        -- Where workers do not raise the floor themselves.
-        if target.recorded_at not between _sweep_jobs.moment - interval '5 seconds'
-            and _sweep_jobs.moment
-        then
-            perform pgq._raise_floor(target.queue_id, null, _sweep_jobs.moment);
-        end if;
+        -- Workers may not be able to raise the floor themselves.
+        perform pgq._raise_floor(target.queue_id, null, _sweep_jobs.moment);
+        perform pgq._sweep_labels(target.queue_id, _sweep_jobs.moment);
 
         perform
         from pgq.queue_floor_lock as l
@@ -16126,6 +16397,58 @@ $$;
 comment on function pgq._close_segments(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';
 
+-- ==== sql/operations/_segment_due.sql
+
+create function pgq._segment_due(storage_class_id bigint, moment timestamptz)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    class pgq.storage_class;
+    opened_at timestamptz;
+begin
+    select c.*
+    into class
+    from pgq.storage_class as c
+    where c.storage_class_id = _segment_due.storage_class_id;
+
+    select s.opened_at
+    into opened_at
+    from pgq.segment as s
+    where s.segment = class.segment;
+
+    if opened_at > _segment_due.moment then
+        -- The clock was ahead when it was opened.
+        update pgq.segment as s
+        set opened_at = _segment_due.moment
+        where s.segment = class.segment;
+        opened_at := _segment_due.moment;
+    end if;
+
+    if (opened_at + class.retention / 3 <= _segment_due.moment) is true
+        or (
+            pg_table_size(to_regclass('pgq.message_' || class.segment)) > class.max_bytes / 3
+        ) is true
+    then
+        return true;
+    end if;
+
+    -- One that nobody uses any more goes at once.
+    return not exists (
+        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
+    ) and not exists (
+        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
+    );
+end
+$$;
+
+comment on function pgq._segment_due(bigint, timestamptz) is
+'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old or
+large enough, or nobody uses it.';
+
 -- ==== sql/operations/_seal_segment.sql
 
 create function pgq._seal_segment(storage_class_id bigint, moment timestamptz)
@@ -16137,18 +16460,27 @@ as $$
 #variable_conflict use_column
 declare
     class pgq.storage_class;
-    opened_at timestamptz;
     leaf integer;
-    due boolean;
     used boolean;
     filled boolean;
 begin
-    -- Whoever is about to put something into its segment holds this row.
+    -- Whoever enters its segment holds this row, and would wait, so it is locked only when there is
+    -- something to do.
+    if not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment) then
+        return null;
+    end if;
+
     select c.*
     into class
     from pgq.storage_class as c
     where c.storage_class_id = _seal_segment.storage_class_id
     for update skip locked;
+
+    if class.storage_class_id is null
+        or not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment)
+    then
+        return null;
+    end if;
 
     used := exists (
         select from pgq.topic as t where t.storage_class_id = class.storage_class_id
@@ -16167,27 +16499,6 @@ begin
             delete from pgq.storage_class as c
             where c.storage_class_id = class.storage_class_id;
         end if;
-        return null;
-    end if;
-
-    select s.opened_at
-    into opened_at
-    from pgq.segment as s
-    where s.segment = class.segment;
-
-    if opened_at > _seal_segment.moment then
-        -- The clock was ahead when it was opened.
-        update pgq.segment as s
-        set opened_at = _seal_segment.moment
-        where s.segment = class.segment;
-        opened_at := _seal_segment.moment;
-    end if;
-
-    due := (opened_at + class.retention / 3 <= _seal_segment.moment) is true
-        or (
-            pg_table_size(('pgq.message_' || class.segment)::regclass) > class.max_bytes / 3
-        ) is true;
-    if used and not due then
         return null;
     end if;
 

@@ -144,6 +144,7 @@
 \ir operations/_expire_jobs.sql
 \ir operations/_sweep_queue.sql
 \ir operations/_lower_floor.sql
+\ir operations/_sweep_labels.sql
 \ir operations/_sweep_jobs.sql
 \ir operations/_clean_jobs.sql
 \ir operations/_clean_positions.sql
@@ -151,6 +152,7 @@
 \ir operations/_carry_jobs.sql
 \ir operations/_clean_leftovers.sql
 \ir operations/_close_segments.sql
+\ir operations/_segment_due.sql
 \ir operations/_seal_segment.sql
 \ir operations/_seal_segments.sql
 \ir operations/_truncate_segment.sql

@@ -16,14 +16,8 @@ declare
 begin
     loop
         if _lock_group.partition is not null then
-            select
-                l.group_id,
-                l.partition,
-                l.partition_id,
-                null,
-                null,
-                l.out_of_range
-            into state
+            select l.group_id, l.partition, l.partition_id, l.out_of_range
+            into state.group_id, state.partition, state.partition_id, state.out_of_range
             from pgq.group_partition as l
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
@@ -32,14 +26,8 @@ begin
         else
             -- Of the partitions that have something to read and that no member holds, the one that
             -- was read longest ago.
-            select
-                l.group_id,
-                l.partition,
-                l.partition_id,
-                null,
-                null,
-                l.out_of_range
-            into state
+            select l.group_id, l.partition, l.partition_id, l.out_of_range
+            into state.group_id, state.partition, state.partition_id, state.out_of_range
             from pgq.group_partition as l
             inner join pgq.partition as p on p.partition_id = l.partition_id
             cross join lateral (

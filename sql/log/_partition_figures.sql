@@ -38,10 +38,27 @@ begin
         _partition_figures.segment,
         _partition_figures.segment_first_offset
     );
-    first_offset := pgq._first_available(_partition_figures.partition_id);
     tip := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
 
-    if _partition_figures.next_offset <= tip then
+    if _partition_figures.next_offset > tip then
+        return next;
+        return;
+    end if;
+
+    if _partition_figures.next_offset >= _partition_figures.segment_first_offset then
+        -- for the leaf: _partition_figures.segment
+        select m.published_at
+        from pgq.message_{leaf} as m
+        where m.partition_id = {_partition_figures.partition_id}
+            and m.log_offset = {_partition_figures.next_offset}
+        into published_at;
+        -- end of the leaf
+        return next;
+        return;
+    end if;
+
+    first_offset := pgq._first_available(_partition_figures.partition_id);
+    if _partition_figures.next_offset is not null then
         published_at := pgq._published_at(
             _partition_figures.partition_id,
             greatest(_partition_figures.next_offset, first_offset)

@@ -18,7 +18,7 @@ as $$
 #variable_conflict use_column
 declare
     place pgq.partition;
-    found bigint;
+    read_rows bigint;
 begin
     if fetch_range.first_offset is null or fetch_range.last_offset is null then
         raise exception 'argument "%" must not be null',
@@ -70,10 +70,10 @@ begin
             fetch_range.last_offset
         ) as m;
     end if;
-    get diagnostics found = row_count;
+    get diagnostics read_rows = row_count;
 
     -- Never less than was asked for without a word: offsets have no gaps.
-    if fetch_range.first_offset + found <= fetch_range.last_offset then
+    if fetch_range.first_offset + read_rows <= fetch_range.last_offset then
         perform pgq._fail_out_of_range(
             fetch_range.topic,
             fetch_range.partition,

@@ -6,11 +6,6 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- Those of labels begin anew; it costs their next claims one longer walk.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _lower_floor.queue_id
-        and f.label <> '';
-
     -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
     -- there.
     insert into pgq.queue_floor (

@@ -7,18 +7,27 @@ as $$
 #variable_conflict use_column
 declare
     class pgq.storage_class;
-    opened_at timestamptz;
     leaf integer;
-    due boolean;
     used boolean;
     filled boolean;
 begin
-    -- Whoever is about to put something into its segment holds this row.
+    -- Whoever enters its segment holds this row, and would wait, so it is locked only when there is
+    -- something to do.
+    if not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment) then
+        return null;
+    end if;
+
     select c.*
     into class
     from pgq.storage_class as c
     where c.storage_class_id = _seal_segment.storage_class_id
     for update skip locked;
+
+    if class.storage_class_id is null
+        or not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment)
+    then
+        return null;
+    end if;
 
     used := exists (
         select from pgq.topic as t where t.storage_class_id = class.storage_class_id
@@ -37,27 +46,6 @@ begin
             delete from pgq.storage_class as c
             where c.storage_class_id = class.storage_class_id;
         end if;
-        return null;
-    end if;
-
-    select s.opened_at
-    into opened_at
-    from pgq.segment as s
-    where s.segment = class.segment;
-
-    if opened_at > _seal_segment.moment then
-        -- The clock was ahead when it was opened.
-        update pgq.segment as s
-        set opened_at = _seal_segment.moment
-        where s.segment = class.segment;
-        opened_at := _seal_segment.moment;
-    end if;
-
-    due := (opened_at + class.retention / 3 <= _seal_segment.moment) is true
-        or (
-            pg_table_size(('pgq.message_' || class.segment)::regclass) > class.max_bytes / 3
-        ) is true;
-    if used and not due then
         return null;
     end if;
 

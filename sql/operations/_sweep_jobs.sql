@@ -10,11 +10,11 @@ declare
     buried bigint;
 begin
     for target in
-        select q.queue_id, q.queue, q.max_attempts, l.swept_at, f.recorded_at, f.safe_at
+        select q.queue_id, q.queue, q.max_attempts, l.swept_at, f.safe_at
         from pgq.queue as q
         inner join pgq.queue_floor_lock as l on l.queue_id = q.queue_id
         cross join lateral (
-            select g.recorded_at, g.safe_at
+            select g.safe_at
             from pgq.queue_floor as g
             where g.queue_id = q.queue_id
                 and g.label = ''
@@ -23,12 +23,9 @@ begin
         ) as f
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
     loop
-        -- Where workers do not raise the floor themselves.
-        if target.recorded_at not between _sweep_jobs.moment - interval '5 seconds'
-            and _sweep_jobs.moment
-        then
-            perform pgq._raise_floor(target.queue_id, null, _sweep_jobs.moment);
-        end if;
+        -- Workers may not be able to raise the floor themselves.
+        perform pgq._raise_floor(target.queue_id, null, _sweep_jobs.moment);
+        perform pgq._sweep_labels(target.queue_id, _sweep_jobs.moment);
 
         perform
         from pgq.queue_floor_lock as l

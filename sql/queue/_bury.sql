@@ -34,7 +34,11 @@ begin
         least(g.attempt, _bury.attempts),
         pgq._clock(),
         g.label,
-        nullif(concat_ws(E'\n', g.last_error, _bury.error), '')
+        case
+            -- It was redriven after it had ended in the same way.
+            when right(g.last_error, length(_bury.error)) = _bury.error then g.last_error
+            else nullif(concat_ws(E'\n', g.last_error, _bury.error), '')
+        end
     from gone as g;
 end
 $$;

@@ -3,7 +3,8 @@ create function pgq._bury_front(
     max_attempts integer,
     floor_times timestamptz[],
     floor_ids bigint[],
-    moment timestamptz
+    moment timestamptz,
+    max_jobs integer
 )
 returns bigint
 language sql
@@ -26,13 +27,15 @@ select pgq._bury_exhausted(
             limit 1000
         ) as k
         where k.attempt >= _bury_front.max_attempts
-        limit 1000
+        limit _bury_front.max_jobs
     ),
     _bury_front.max_attempts,
     _bury_front.moment
 )
 $$;
 
-comment on function pgq._bury_front(bigint, integer, timestamptz[], bigint[], timestamptz) is
-'Moves up to 1000 jobs that had all their attempts out of the way of a claim: of each priority, those
+comment on function pgq._bury_front(
+    bigint, integer, timestamptz[], bigint[], timestamptz, integer
+) is
+'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority, those
 among the 1000 that come first.';

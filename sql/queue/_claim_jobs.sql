@@ -8,7 +8,8 @@ create function pgq._claim_jobs(
     floor_ids bigint[],
     recorded_at timestamptz,
     moment timestamptz,
-    token uuid
+    token uuid,
+    exhausted boolean
 )
 returns setof pgq.claimed_job
 language plpgsql
@@ -20,79 +21,95 @@ declare
     times timestamptz[] := _claim_jobs.floor_times;
     ids bigint[] := _claim_jobs.floor_ids;
     raised_at timestamptz := _claim_jobs.recorded_at;
-    most_attempts integer;
     candidates bigint[];
     leased pgq._leased_job[];
     part pgq._leased_job[];
-    top_attempt integer;
+    leased_until timestamptz;
+    raising boolean;
     first_leaf integer;
     last_leaf integer;
     leaf integer;
 begin
     if _claim_jobs.label is not null then
-        select g.floor_times, g.floor_ids, g.recorded_at
+        -- The higher one of the floors of all claims and those of this label.
+        select
+            coalesce(array_agg(greatest(g.floor_time, o.floor_time) order by o.place), times),
+            coalesce(
+                array_agg(
+                    case
+                        when g.floor_time > o.floor_time then g.floor_id
+                        when g.floor_time < o.floor_time then o.floor_id
+                        else greatest(g.floor_id, o.floor_id)
+                    end
+                    order by o.place
+                ),
+                ids
+            ),
+            coalesce(min(f.recorded_at), '-infinity')
         into times, ids, raised_at
-        from pgq.queue_floor as g
-        where g.queue_id = _claim_jobs.queue_id
-            and g.label = '=' || _claim_jobs.label
-        order by g.seq desc
-        limit 1;
-
-        if times is null then
-            times := array_fill('-infinity'::timestamptz, array[10]);
-            ids := array_fill(0::bigint, array[10]);
-            raised_at := '-infinity';
-        end if;
+        from (
+            select h.floor_times, h.floor_ids, h.recorded_at
+            from pgq.queue_floor as h
+            where h.queue_id = _claim_jobs.queue_id
+                and h.label = '=' || _claim_jobs.label
+            order by h.seq desc
+            limit 1
+        ) as f
+        cross join lateral unnest(f.floor_times, f.floor_ids)
+            with ordinality as g (floor_time, floor_id, place)
+        inner join unnest(times, ids) with ordinality as o (floor_time, floor_id, place)
+            on o.place = g.place;
     end if;
 
-    loop
-        -- One row per priority, the first one first. The limits stop the scan, and so the locking,
-        -- as soon as there are enough.
-        if _claim_jobs.label is null then
-            candidates := array(
-                select j.job_id
-                from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
-                cross join lateral (
-                    select k.job_id
-                    from pgq.job as k
-                    where k.queue_id = _claim_jobs.queue_id
-                        and k.priority = f.place - 1
-                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= _claim_jobs.moment
-                        and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
-                        and (most_attempts is null or k.attempt < most_attempts)
-                    order by k.visible_at, k.job_id
-                    limit _claim_jobs.max_jobs
-                    for update skip locked
-                ) as j
+    -- One row per priority, the first one first. Those that had all their attempts are passed over.
+    -- The limits stop the scan, and so the locking, as soon as there are enough.
+    if _claim_jobs.label is null then
+        candidates := array(
+            select j.job_id
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+            cross join lateral (
+                select k.job_id
+                from pgq.job as k
+                where k.queue_id = _claim_jobs.queue_id
+                    and k.priority = f.place - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= _claim_jobs.moment
+                    and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
+                    and k.attempt < coalesce(_claim_jobs.max_attempts, 2147483647)
+                order by k.visible_at, k.job_id
                 limit _claim_jobs.max_jobs
-            );
-        else
-            -- The same by the index on the label; no other index knows the negative id.
-            candidates := array(
-                select j.job_id
-                from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
-                cross join lateral (
-                    select k.job_id
-                    from pgq.job as k
-                    where -k.queue_id = -_claim_jobs.queue_id
-                        and k.label = _claim_jobs.label
-                        and k.priority = f.place - 1
-                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= _claim_jobs.moment
-                        and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
-                        and (most_attempts is null or k.attempt < most_attempts)
-                    order by k.visible_at, k.job_id
-                    limit _claim_jobs.max_jobs
-                    for update skip locked
-                ) as j
+                for update skip locked
+            ) as j
+            limit _claim_jobs.max_jobs
+        );
+    else
+        -- The same by the index on the label; no other index knows the negative id.
+        candidates := array(
+            select j.job_id
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+            cross join lateral (
+                select k.job_id
+                from pgq.job as k
+                where -k.queue_id = -_claim_jobs.queue_id
+                    and k.label = _claim_jobs.label
+                    and k.priority = f.place - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= _claim_jobs.moment
+                    and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
+                    and k.attempt < coalesce(_claim_jobs.max_attempts, 2147483647)
+                order by k.visible_at, k.job_id
                 limit _claim_jobs.max_jobs
-            );
-        end if;
-        exit when cardinality(candidates) = 0;
+                for update skip locked
+            ) as j
+            limit _claim_jobs.max_jobs
+        );
+    end if;
 
-        -- visible_at is set by a clock that is read behind the lock: by then this transaction has
-        -- its id, on which the floor relies.
+    if cardinality(candidates) > 0 then
+        -- The clock is read behind the locks: by now this transaction has its id, on which the floor
+        -- relies.
+        leased_until := pgq._clock() + _claim_jobs.lease;
+
         with gone as (
             delete from pgq.job as j
             where j.job_id = any(candidates)
@@ -120,7 +137,7 @@ begin
                 g.partition_id,
                 g.log_offset,
                 g.expires_at,
-                pgq._clock() + _claim_jobs.lease,
+                leased_until,
                 g.segment,
                 g.attempt + 1,
                 g.priority,
@@ -128,7 +145,6 @@ begin
                 g.label,
                 g.last_error
             from gone as g
-            returning job_id, visible_at
         )
 
         select
@@ -136,7 +152,7 @@ begin
                 row(
                     g.job_id,
                     g.attempt + 1,
-                    t.visible_at,
+                    leased_until,
                     g.priority,
                     g.label,
                     g.visible_at,
@@ -145,38 +161,51 @@ begin
                     g.log_offset
                 )::pgq._leased_job
             ),
-            max(g.attempt + 1),
             min(g.segment),
             max(g.segment)
-        into leased, top_attempt, first_leaf, last_leaf
-        from taken as t
-        inner join gone as g on g.job_id = t.job_id;
-
-        exit when (top_attempt > _claim_jobs.max_attempts) is not true;
-
-        -- Jobs whose last worker was lost: they have had their attempts. They are passed over from
-        -- here on.
-        most_attempts := _claim_jobs.max_attempts;
-        perform pgq._bury(
-            array(select l.job_id from unnest(leased) as l where l.attempt > most_attempts),
-            most_attempts,
-            'the lease of the last attempt ran out'
-        );
-        perform pgq._bury_front(
-            _claim_jobs.queue_id, most_attempts, times, ids, _claim_jobs.moment
-        );
-        leased := array(select l from unnest(leased) as l where l.attempt <= most_attempts);
-        exit when cardinality(leased) > 0;
-    end loop;
+        into leased, first_leaf, last_leaf
+        from gone as g;
+    end if;
 
     -- Now and then, and less often when there is nothing to do.
-    if raised_at < _claim_jobs.moment - interval '20 milliseconds'
+    raising := raised_at < _claim_jobs.moment - interval '20 milliseconds'
         and (
             cardinality(leased) > 0
             or raised_at < _claim_jobs.moment - interval '5 seconds'
         )
-        or raised_at > _claim_jobs.moment
+        or raised_at > _claim_jobs.moment;
+
+    -- Where those that had all their attempts stand before all others, claims would walk them for
+    -- ever.
+    if (raising or _claim_jobs.exhausted or cardinality(candidates) < _claim_jobs.max_jobs)
+        and exists (
+            select
+            from unnest(_claim_jobs.floor_times, _claim_jobs.floor_ids) with ordinality
+                as f (floor_time, floor_id, place)
+            cross join lateral (
+                select k.attempt
+                from pgq.job as k
+                where k.queue_id = _claim_jobs.queue_id
+                    and k.priority = f.place - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= _claim_jobs.moment
+                order by k.visible_at, k.job_id
+                limit 1
+            ) as j
+            where j.attempt >= _claim_jobs.max_attempts
+        )
     then
+        perform pgq._bury_front(
+            _claim_jobs.queue_id,
+            _claim_jobs.max_attempts,
+            _claim_jobs.floor_times,
+            _claim_jobs.floor_ids,
+            _claim_jobs.moment,
+            999
+        );
+    end if;
+
+    if raising then
         perform pgq._raise_floor(
             _claim_jobs.queue_id, _claim_jobs.label, _claim_jobs.moment
         );
@@ -232,7 +261,8 @@ comment on function pgq._claim_jobs(
     bigint[],
     timestamptz,
     timestamptz,
-    uuid
+    uuid,
+    boolean
 ) is
 'What claim_job and finish_and_claim do for many jobs, for other priorities than the first, and for
 labels.';

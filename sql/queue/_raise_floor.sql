@@ -7,6 +7,7 @@ as $$
 #variable_conflict use_column
 declare
     state pgq.queue_floor;
+    common pgq.queue_floor;
     snapshot pg_snapshot;
     place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
@@ -41,13 +42,41 @@ begin
     limit 1;
     snapshot := pg_current_snapshot();
 
-    if state.seq is null or state.recorded_at > _raise_floor.moment then
+    if _raise_floor.label is not null then
+        -- What holds for all jobs holds for those of a label.
+        select f.*
+        into common
+        from pgq.queue_floor as f
+        where f.queue_id = _raise_floor.queue_id
+            and f.label = ''
+        order by f.seq desc
+        limit 1;
+
+        if common.recorded_at > pgq._clock() then
+            return;
+        end if;
+        if state.seq is null then
+            state := common;
+            state.seq := 0;
+            state.recorded_at := '-infinity';
+        end if;
+        state.safe_at := greatest(state.safe_at, common.safe_at);
+        for number in 1 .. 10 loop
+            if (common.floor_times[number], common.floor_ids[number])
+                > (state.floor_times[number], state.floor_ids[number])
+            then
+                state.floor_times[number] := common.floor_times[number];
+                state.floor_ids[number] := common.floor_ids[number];
+            end if;
+        end loop;
+    end if;
+
+    if state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
             -- A claim that began later was here first.
             return;
         end if;
-        -- The first time, or the clock was set back: jobs may have been written below the floors.
-        state.seq := coalesce(state.seq, 0);
+        -- The clock was set back. Begin anew: jobs may have been written below the floors.
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';

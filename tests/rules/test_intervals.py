@@ -59,6 +59,7 @@ def arguments(connection: AnyConnection) -> dict[tuple[str, str], dict[str, Any]
         ("enqueue", "delay"): {"queue": "q", "payload": Jsonb(1)},
         ("enqueue_batch", "delay"): {"queue": "q", "payloads": [Jsonb(1)]},
         ("claim_job", "lease"): {"queue": "q"},
+        ("finish_and_claim", "lease"): {"queue": "q"},
         ("extend_lease", "lease"): single,
         ("extend_lease_batch", "lease"): batch,
         ("nack", "delay"): single,

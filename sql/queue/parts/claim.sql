@@ -122,7 +122,6 @@ if wanted = 1 and {function}.label is null then
         perform pgq._bury(
             array[number], max_attempts, 'the lease of the last attempt ran out'
         );
-        perform pgq._bury_front(target_id, max_attempts, floor_times, floor_ids, moment);
     end if;
 end if;
 
@@ -138,5 +137,6 @@ from pgq._claim_jobs(
     floor_ids,
     recorded_at,
     moment,
-    token
+    token,
+    delivery is not null
 ) as c;

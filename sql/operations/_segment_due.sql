@@ -1,0 +1,49 @@
+create function pgq._segment_due(storage_class_id bigint, moment timestamptz)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    class pgq.storage_class;
+    opened_at timestamptz;
+begin
+    select c.*
+    into class
+    from pgq.storage_class as c
+    where c.storage_class_id = _segment_due.storage_class_id;
+
+    select s.opened_at
+    into opened_at
+    from pgq.segment as s
+    where s.segment = class.segment;
+
+    if opened_at > _segment_due.moment then
+        -- The clock was ahead when it was opened.
+        update pgq.segment as s
+        set opened_at = _segment_due.moment
+        where s.segment = class.segment;
+        opened_at := _segment_due.moment;
+    end if;
+
+    if (opened_at + class.retention / 3 <= _segment_due.moment) is true
+        or (
+            pg_table_size(to_regclass('pgq.message_' || class.segment)) > class.max_bytes / 3
+        ) is true
+    then
+        return true;
+    end if;
+
+    -- One that nobody uses any more goes at once.
+    return not exists (
+        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
+    ) and not exists (
+        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
+    );
+end
+$$;
+
+comment on function pgq._segment_due(bigint, timestamptz) is
+'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old or
+large enough, or nobody uses it.';
