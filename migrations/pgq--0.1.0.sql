@@ -341,12 +341,14 @@ create table pgq.leaf (
     free boolean not null
 );
 
-comment on table pgq.leaf is 'The leaves of message and job_archive that were ever used.';
+comment on table pgq.leaf is 'The leaves of message and job_archive that there are.
+A dump of the extension leaves it out: an installation makes its own, and segment says which of them
+are in use.';
 comment on column pgq.leaf.leaf is 'Its number: message_N and job_archive_N.';
 comment on column pgq.leaf.free is 'Whether no segment uses it; it is empty then.';
 
 create table pgq.segment (
-    segment integer primary key references pgq.leaf (leaf),
+    segment integer primary key,
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     state text not null check (state in ('open', 'sealed', 'closed')),
     opened_at timestamptz not null,
@@ -1224,17 +1226,22 @@ begin
         into free_leaf
         from pgq.leaf as l
         where l.free
+            -- After a restore all count as free.
+            and not exists (select from pgq.segment as s where s.segment = l.leaf)
         order by l.leaf
         limit 1
         for update skip locked;
 
         exit when free_leaf is not null;
 
-        -- One that was never used. Under REPEATABLE READ another one that took it raises 40001.
+        -- A new one. Under REPEATABLE READ another one that made it raises 40001.
         insert into pgq.leaf (leaf, free)
         select min(n.leaf), true
-        from generate_series(0, (select count(*) from pgq.leaf)) as n (leaf)
+        from generate_series(
+            0, (select count(*) from pgq.leaf) + (select count(*) from pgq.segment)
+        ) as n (leaf)
         where not exists (select from pgq.leaf as l where l.leaf = n.leaf)
+            and not exists (select from pgq.segment as s where s.segment = n.leaf)
         on conflict do nothing
         returning leaf
         into free_leaf;
@@ -2836,6 +2843,67 @@ comment on function pgq._enter_segment(text, pgq._partition_state) is
 'Moves a partition, whose row the caller has locked, to the segment that its storage class writes to
 now, if that is another one.';
 
+-- ==== sql/log/_settle_partitions.sql
+
+create function pgq._settle_partitions(topic_id bigint, max_partitions integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    settled integer := 0;
+begin
+    for place in
+        select
+            p.partition_id,
+            t.topic,
+            t.partitions,
+            t.notify,
+            row(
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.notify
+            )::pgq._partition_state as state
+        from pgq.partition as p
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic_id = coalesce(_settle_partitions.topic_id, t.topic_id)
+            and (
+                p.segment <> c.segment
+                or p.partitions <> t.partitions
+                or p.notify <> t.notify
+            )
+        limit _settle_partitions.max_partitions
+        for no key update of p skip locked
+    loop
+        -- Its keys go by the row of partition 0, so this change comes for all at once.
+        update pgq.partition as p
+        set
+            partitions = place.partitions,
+            ring = p.partition * 1024 / place.partitions,
+            notify = place.notify
+        where p.partition_id = place.partition_id;
+
+        perform pgq._enter_segment(place.topic, place.state);
+        settled := settled + 1;
+    end loop;
+
+    return settled;
+end
+$$;
+
+comment on function pgq._settle_partitions(bigint, integer) is
+'Brings partitions, of one topic or of all, in line with the settings of their topic and with the
+segment that its storage class writes to now, and returns how many; those that somebody publishes to
+are left for the next time.';
+
 -- ==== sql/log/_add_partitions.sql
 
 create function pgq._add_partitions(
@@ -3113,11 +3181,17 @@ declare
     target pgq.topic;
     settings pgq.topic_info;
     class pgq.storage_class;
-    state pgq._partition_state;
+    previous integer;
 begin
-    -- The partitions first, as a publisher does. Whoever waits for one of them then finds it as it
-    -- is from now on.
-    target := pgq._lock_topic(alter_topic.topic);
+    select t.*
+    into target
+    from pgq.topic as t
+    where t.topic = alter_topic.topic
+    for no key update;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(alter_topic.topic);
+    end if;
     perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
 
     settings := pgq._topic_info(alter_topic.topic);
@@ -3140,6 +3214,7 @@ begin
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
 
+    previous := target.partitions;
     class := pgq._storage_class(
         settings.retention,
         settings.max_bytes,
@@ -3155,46 +3230,11 @@ begin
     returning t.*
     into target;
 
-    -- The change of the rows makes publishers with an older snapshot try again.
-    update pgq.partition as p
-    set
-        partitions = settings.partitions,
-        ring = p.partition * 1024 / settings.partitions,
-        notify = settings.notify
-    where p.topic_id = target.topic_id;
-
-    for state in
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.notify
-        from pgq.partition as p
-        where p.topic_id = target.topic_id
-            and p.segment <> class.segment
-        order by p.partition
-    loop
-        perform pgq._enter_segment(target.topic, state);
-    end loop;
-
+    perform pgq._settle_partitions(target.topic_id, 1024);
     perform pgq._note_leftovers(target.topic_id, settings.retention);
 
-    if settings.partitions > (
-        select count(*) from pgq.partition as p where p.topic_id = target.topic_id
-    ) then
-        perform pgq._add_partitions(
-            target,
-            class,
-            (
-                select count(*)::integer
-                from pgq.partition as p
-                where p.topic_id = target.topic_id
-            ),
-            settings.partitions - 1
-        );
+    if settings.partitions > previous then
+        perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
     end if;
 
     return pgq._topic_info(alter_topic.topic);
@@ -3203,11 +3243,11 @@ $$;
 
 comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
 'Changes settings of a topic and returns it; what is null stays as it is.
-It waits for transactions that publish to the topic. partitions can only grow; then most keys move
-to another partition, so the order within a key holds only for messages from before and for messages
-from after. A new retention or max_bytes is for messages published from now on; where there was no
-retention before, what is stored is kept for the new one from now on. no_limit lifts settings:
-retention, max_bytes.
+A partition that an open transaction publishes to gets the new settings from the next cleanup.
+partitions can only grow; then most keys move to another partition, so the order within a key holds
+only for messages from before and for messages from after. A new retention or max_bytes is for
+messages published from now on; where there was no retention before, what is stored is kept for the
+new one from now on. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';
 
@@ -3680,7 +3720,6 @@ begin
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
-            and p.partitions = target.partitions
         order by p.partition
         for no key update
     loop
@@ -3702,7 +3741,7 @@ begin
     end loop;
 
     if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- The topic was dropped, or got more partitions, while this call waited for them.
+        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
@@ -16303,10 +16342,8 @@ as $$
 #variable_conflict use_column
 declare
     target record;
-    place record;
     row_xid bigint;
     own_xid bigint := pg_current_xact_id()::text::bigint;
-    entered integer := 0;
 begin
     for target in
         select s.segment
@@ -16344,6 +16381,11 @@ begin
         where s.segment = target.segment;
     end loop;
 
+    -- Partitions that had no message since still point to a sealed one.
+    if pgq._settle_partitions(null, 1000) = 1000 then
+        return next row('more', 'segment closing', 1)::pgq.cleanup_report;
+    end if;
+
     for target in
         select s.segment
         from pgq.segment as s
@@ -16352,35 +16394,7 @@ begin
         order by s.segment
         for update skip locked
     loop
-        -- Partitions that had no message since still point here; a publisher may hold one of them.
-        for place in
-            select
-                row(
-                    p.partition,
-                    p.partition_id,
-                    p.segment,
-                    p.segment_first_offset,
-                    p.segment_entered_at,
-                    p.segment_until,
-                    p.notify
-                )::pgq._partition_state as state,
-                p.topic
-            from pgq.partition as p
-            where p.segment = target.segment
-            order by p.topic_id, p.partition
-            limit 1000 - entered
-            for no key update of p skip locked
-        loop
-            perform pgq._enter_segment(place.topic, place.state);
-            entered := entered + 1;
-        end loop;
-
-        if entered >= 1000 then
-            return next row('more', 'segment closing', 1)::pgq.cleanup_report;
-            return;
-        end if;
-
-        -- A new statement, so it sees what was skipped.
+        -- A publisher may hold one of them.
         continue when exists (select from pgq.partition as p where p.segment = target.segment);
 
         update pgq.segment as s
@@ -16812,6 +16826,8 @@ do $leaves$
 begin
     for leaf in 0 .. 15 loop
         perform pgq._create_leaf(leaf);
+        insert into pgq.leaf (leaf, free)
+        values (leaf, true);
     end loop;
 end
 $leaves$;
@@ -17172,7 +17188,7 @@ begin
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
-            and c.relname <> 'view_key'
+            and c.relname not in ('leaf', 'view_key')
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');

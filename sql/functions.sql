@@ -40,6 +40,7 @@
 -- The log: topics and groups
 \ir log/_try_offset.sql
 \ir log/_enter_segment.sql
+\ir log/_settle_partitions.sql
 \ir log/_add_partitions.sql
 \ir log/_lock_topic.sql
 \ir log/_note_leftovers.sql

@@ -95,7 +95,6 @@ begin
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
-            and p.partitions = target.partitions
         order by p.partition
         for no key update
     loop
@@ -117,7 +116,7 @@ begin
     end loop;
 
     if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- The topic was dropped, or got more partitions, while this call waited for them.
+        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(

@@ -18,11 +18,17 @@ declare
     target pgq.topic;
     settings pgq.topic_info;
     class pgq.storage_class;
-    state pgq._partition_state;
+    previous integer;
 begin
-    -- The partitions first, as a publisher does. Whoever waits for one of them then finds it as it
-    -- is from now on.
-    target := pgq._lock_topic(alter_topic.topic);
+    select t.*
+    into target
+    from pgq.topic as t
+    where t.topic = alter_topic.topic
+    for no key update;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(alter_topic.topic);
+    end if;
     perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
 
     settings := pgq._topic_info(alter_topic.topic);
@@ -45,6 +51,7 @@ begin
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
 
+    previous := target.partitions;
     class := pgq._storage_class(
         settings.retention,
         settings.max_bytes,
@@ -60,46 +67,11 @@ begin
     returning t.*
     into target;
 
-    -- The change of the rows makes publishers with an older snapshot try again.
-    update pgq.partition as p
-    set
-        partitions = settings.partitions,
-        ring = p.partition * 1024 / settings.partitions,
-        notify = settings.notify
-    where p.topic_id = target.topic_id;
-
-    for state in
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.notify
-        from pgq.partition as p
-        where p.topic_id = target.topic_id
-            and p.segment <> class.segment
-        order by p.partition
-    loop
-        perform pgq._enter_segment(target.topic, state);
-    end loop;
-
+    perform pgq._settle_partitions(target.topic_id, 1024);
     perform pgq._note_leftovers(target.topic_id, settings.retention);
 
-    if settings.partitions > (
-        select count(*) from pgq.partition as p where p.topic_id = target.topic_id
-    ) then
-        perform pgq._add_partitions(
-            target,
-            class,
-            (
-                select count(*)::integer
-                from pgq.partition as p
-                where p.topic_id = target.topic_id
-            ),
-            settings.partitions - 1
-        );
+    if settings.partitions > previous then
+        perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
     end if;
 
     return pgq._topic_info(alter_topic.topic);
@@ -108,10 +80,10 @@ $$;
 
 comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
 'Changes settings of a topic and returns it; what is null stays as it is.
-It waits for transactions that publish to the topic. partitions can only grow; then most keys move
-to another partition, so the order within a key holds only for messages from before and for messages
-from after. A new retention or max_bytes is for messages published from now on; where there was no
-retention before, what is stored is kept for the new one from now on. no_limit lifts settings:
-retention, max_bytes.
+A partition that an open transaction publishes to gets the new settings from the next cleanup.
+partitions can only grow; then most keys move to another partition, so the order within a key holds
+only for messages from before and for messages from after. A new retention or max_bytes is for
+messages published from now on; where there was no retention before, what is stored is kept for the
+new one from now on. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';

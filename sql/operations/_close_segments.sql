@@ -11,10 +11,8 @@ as $$
 #variable_conflict use_column
 declare
     target record;
-    place record;
     row_xid bigint;
     own_xid bigint := pg_current_xact_id()::text::bigint;
-    entered integer := 0;
 begin
     for target in
         select s.segment
@@ -52,6 +50,11 @@ begin
         where s.segment = target.segment;
     end loop;
 
+    -- Partitions that had no message since still point to a sealed one.
+    if pgq._settle_partitions(null, 1000) = 1000 then
+        return next row('more', 'segment closing', 1)::pgq.cleanup_report;
+    end if;
+
     for target in
         select s.segment
         from pgq.segment as s
@@ -60,35 +63,7 @@ begin
         order by s.segment
         for update skip locked
     loop
-        -- Partitions that had no message since still point here; a publisher may hold one of them.
-        for place in
-            select
-                row(
-                    p.partition,
-                    p.partition_id,
-                    p.segment,
-                    p.segment_first_offset,
-                    p.segment_entered_at,
-                    p.segment_until,
-                    p.notify
-                )::pgq._partition_state as state,
-                p.topic
-            from pgq.partition as p
-            where p.segment = target.segment
-            order by p.topic_id, p.partition
-            limit 1000 - entered
-            for no key update of p skip locked
-        loop
-            perform pgq._enter_segment(place.topic, place.state);
-            entered := entered + 1;
-        end loop;
-
-        if entered >= 1000 then
-            return next row('more', 'segment closing', 1)::pgq.cleanup_report;
-            return;
-        end if;
-
-        -- A new statement, so it sees what was skipped.
+        -- A publisher may hold one of them.
         continue when exists (select from pgq.partition as p where p.segment = target.segment);
 
         update pgq.segment as s

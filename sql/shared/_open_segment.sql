@@ -15,17 +15,22 @@ begin
         into free_leaf
         from pgq.leaf as l
         where l.free
+            -- After a restore all count as free.
+            and not exists (select from pgq.segment as s where s.segment = l.leaf)
         order by l.leaf
         limit 1
         for update skip locked;
 
         exit when free_leaf is not null;
 
-        -- One that was never used. Under REPEATABLE READ another one that took it raises 40001.
+        -- A new one. Under REPEATABLE READ another one that made it raises 40001.
         insert into pgq.leaf (leaf, free)
         select min(n.leaf), true
-        from generate_series(0, (select count(*) from pgq.leaf)) as n (leaf)
+        from generate_series(
+            0, (select count(*) from pgq.leaf) + (select count(*) from pgq.segment)
+        ) as n (leaf)
         where not exists (select from pgq.leaf as l where l.leaf = n.leaf)
+            and not exists (select from pgq.segment as s where s.segment = n.leaf)
         on conflict do nothing
         returning leaf
         into free_leaf;

@@ -12,7 +12,7 @@ begin
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
-            and c.relname <> 'view_key'
+            and c.relname not in ('leaf', 'view_key')
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');

@@ -26,12 +26,14 @@ create table pgq.leaf (
     free boolean not null
 );
 
-comment on table pgq.leaf is 'The leaves of message and job_archive that were ever used.';
+comment on table pgq.leaf is 'The leaves of message and job_archive that there are.
+A dump of the extension leaves it out: an installation makes its own, and segment says which of them
+are in use.';
 comment on column pgq.leaf.leaf is 'Its number: message_N and job_archive_N.';
 comment on column pgq.leaf.free is 'Whether no segment uses it; it is empty then.';
 
 create table pgq.segment (
-    segment integer primary key references pgq.leaf (leaf),
+    segment integer primary key,
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     state text not null check (state in ('open', 'sealed', 'closed')),
     opened_at timestamptz not null,

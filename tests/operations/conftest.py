@@ -48,10 +48,11 @@ def _empty(connection: AnyConnection) -> None:
     connection.execute("set session_replication_role = replica")
     tables = connection.execute(
         "select relname from pg_class where relnamespace = 'pgq'::regnamespace"
-        " and relkind = 'r' and not relispartition and relname <> 'view_key'"
+        " and relkind = 'r' and not relispartition and relname not in ('leaf', 'view_key')"
     ).fetchall()
     for (table,) in tables:
         connection.execute(sql.SQL("delete from pgq.{}").format(sql.Identifier(table)))
+    connection.execute("update pgq.leaf set free = true")
     connection.execute("truncate pgq.message, pgq.job_archive")
 
 

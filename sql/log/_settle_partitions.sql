@@ -1,0 +1,58 @@
+create function pgq._settle_partitions(topic_id bigint, max_partitions integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    settled integer := 0;
+begin
+    for place in
+        select
+            p.partition_id,
+            t.topic,
+            t.partitions,
+            t.notify,
+            row(
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.notify
+            )::pgq._partition_state as state
+        from pgq.partition as p
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic_id = coalesce(_settle_partitions.topic_id, t.topic_id)
+            and (
+                p.segment <> c.segment
+                or p.partitions <> t.partitions
+                or p.notify <> t.notify
+            )
+        limit _settle_partitions.max_partitions
+        for no key update of p skip locked
+    loop
+        -- Its keys go by the row of partition 0, so this change comes for all at once.
+        update pgq.partition as p
+        set
+            partitions = place.partitions,
+            ring = p.partition * 1024 / place.partitions,
+            notify = place.notify
+        where p.partition_id = place.partition_id;
+
+        perform pgq._enter_segment(place.topic, place.state);
+        settled := settled + 1;
+    end loop;
+
+    return settled;
+end
+$$;
+
+comment on function pgq._settle_partitions(bigint, integer) is
+'Brings partitions, of one topic or of all, in line with the settings of their topic and with the
+segment that its storage class writes to now, and returns how many; those that somebody publishes to
+are left for the next time.';
