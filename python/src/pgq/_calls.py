@@ -193,6 +193,14 @@ SIGNATURES: Mapping[str, Mapping[str, str]] = {
     },
     "claim_job": {"queue": "text", "max_jobs": "integer", "lease": "interval", "label": "text"},
     "ack": {"job_id": "bigint", "lease_token": "uuid"},
+    "finish_and_claim": {
+        "queue": "text",
+        "job_ids": "bigint[]",
+        "lease_token": "uuid",
+        "max_jobs": "integer",
+        "lease": "interval",
+        "label": "text",
+    },
     "ack_batch": {"job_ids": "bigint[]", "lease_token": "uuid"},
     "nack": {"job_id": "bigint", "lease_token": "uuid", "delay": "interval", "error": "text"},
     "nack_batch": {

@@ -637,6 +637,32 @@ class Client:
         """Finish jobs of one claim; returns the ids of those it finished."""
         return self._column("job_id", "ack_batch", job_ids=job_ids, lease_token=lease_token)
 
+    def finish_and_claim(
+        self,
+        queue: str,
+        *,
+        job_ids: Option[Sequence[int] | None] = NOT_GIVEN,
+        lease_token: Option[UUID | None] = NOT_GIVEN,
+        max_jobs: Option[int] = NOT_GIVEN,
+        lease: Option[timedelta | None] = NOT_GIVEN,
+        label: Option[str | None] = NOT_GIVEN,
+    ) -> list[Job]:
+        """Finish the jobs of the last claim and lease the next ones, in one transaction.
+
+        Without `job_ids` it only claims, with `max_jobs=0` it only finishes. LeaseLost: one of the
+        jobs is not leased under that token any more; then nothing was finished or claimed.
+        """
+        return self._rows(
+            Job,
+            "finish_and_claim",
+            queue=queue,
+            job_ids=job_ids,
+            lease_token=lease_token,
+            max_jobs=max_jobs,
+            lease=lease,
+            label=label,
+        )
+
     def nack(
         self,
         job_id: int,
