@@ -651,6 +651,7 @@ create table pgq.job (
     segment integer not null,
     attempt integer not null,
     priority smallint not null,
+    last_attempt boolean not null default false,
     lease_token uuid,
     label text collate "C",
     last_error text
@@ -662,6 +663,8 @@ create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
 -- or a missing statistic might lead it along all jobs of the queue.
 create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job_id)
 where label is not null;
+-- Those on their last attempt, who become dead letters when their worker is lost.
+create index job_last on pgq.job (visible_at) where last_attempt;
 
 comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
 comment on column pgq.job.job_id is 'Its id.';
@@ -673,6 +676,8 @@ comment on column pgq.job.expires_at is 'From then on it is never delivered; nul
 comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How often it was delivered.';
+comment on column pgq.job.last_attempt is
+'Whether this delivery is the last one that its queue allowed when it was claimed.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or nacked.';
@@ -730,14 +735,11 @@ comment on column pgq.job_archive.partition_id is
 comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
 
 create table pgq.queue_floor_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
-    swept_at timestamptz not null default '-infinity'
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade
 );
 
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
-comment on column pgq.queue_floor_lock.swept_at is
-'Up to which visible_at cleanup has looked for jobs that lost their worker.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
@@ -9836,6 +9838,7 @@ begin
                 segment,
                 attempt,
                 priority,
+                last_attempt,
                 lease_token,
                 label,
                 last_error
@@ -9850,6 +9853,7 @@ begin
                 g.segment,
                 g.attempt + 1,
                 g.priority,
+                (g.attempt + 1 >= _claim_jobs.max_attempts) is true,
                 _claim_jobs.token,
                 g.label,
                 g.last_error
@@ -10434,6 +10438,7 @@ begin
             segment,
             attempt,
             priority,
+            last_attempt,
             lease_token,
             label,
             last_error
@@ -10448,6 +10453,7 @@ begin
             t.segment,
             t.attempt + 1,
             t.priority,
+            (t.attempt + 1 >= max_attempts) is true,
             token,
             t.label,
             t.last_error
@@ -12411,6 +12417,7 @@ begin
             segment,
             attempt,
             priority,
+            last_attempt,
             lease_token,
             label,
             last_error
@@ -12425,6 +12432,7 @@ begin
             t.segment,
             t.attempt + 1,
             t.priority,
+            (t.attempt + 1 >= max_attempts) is true,
             token,
             t.label,
             t.last_error
@@ -13741,6 +13749,7 @@ begin
                 segment,
                 attempt,
                 priority,
+                last_attempt,
                 lease_token,
                 label,
                 last_error
@@ -13759,6 +13768,7 @@ begin
                 g.segment,
                 g.attempt,
                 g.priority,
+                g.last_attempt,
                 g.lease_token,
                 g.label,
                 g.last_error
@@ -15485,6 +15495,76 @@ $$;
 comment on function pgq._enqueue_row() is
 'Calls enqueue for each row inserted into enqueue_rows.';
 
+-- ==== sql/operations/_expired_jobs.sql
+
+create function pgq._expired_jobs(moment timestamptz, max_jobs integer)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    found_ids bigint[] := '{}';
+    more_ids bigint[];
+    few constant integer := 100;
+begin
+    -- Those that are due longest are looked at: a few of each priority, and more only where all of
+    -- these have expired. One that stands further behind is passed over by claims, and found when
+    -- its turn comes or its segment is emptied.
+    for place in
+        select q.queue_id, p.priority, f.seen, f.expired_ids, f.last_at, f.last_id
+        from pgq.queue as q
+        cross join generate_series(0, 9) as p (priority)
+        cross join lateral (
+            select
+                count(*) as seen,
+                array_agg(j.job_id) filter (
+                    where j.expires_at <= _expired_jobs.moment
+                    and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+                ) as expired_ids,
+                max(j.visible_at) as last_at,
+                (array_agg(j.job_id order by j.visible_at desc, j.job_id desc))[1] as last_id
+            from (
+                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                from pgq.job as k
+                where k.queue_id = q.queue_id
+                    and k.priority = p.priority
+                order by k.visible_at, k.job_id
+                limit few
+            ) as j
+        ) as f
+        where f.expired_ids is not null
+    loop
+        found_ids := found_ids || place.expired_ids;
+        exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
+        continue when place.seen < few or cardinality(place.expired_ids) * 2 < few;
+
+        more_ids := array(
+            select j.job_id
+            from (
+                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                from pgq.job as k
+                where k.queue_id = place.queue_id
+                    and k.priority = place.priority
+                    and (k.visible_at, k.job_id) > (place.last_at, place.last_id)
+                order by k.visible_at, k.job_id
+                limit _expired_jobs.max_jobs - cardinality(found_ids)
+            ) as j
+            where j.expires_at <= _expired_jobs.moment
+                and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+        );
+        found_ids := found_ids || more_ids;
+    end loop;
+
+    return found_ids[1:_expired_jobs.max_jobs];
+end
+$$;
+
+comment on function pgq._expired_jobs(timestamptz, integer) is
+'Jobs that are past their retention and held by no worker, so many at most.';
+
 -- ==== sql/operations/_expire_jobs.sql
 
 create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
@@ -15547,71 +15627,45 @@ $$;
 comment on function pgq._expire_jobs(bigint[], timestamptz) is
 'Of these jobs, removes those that are past their retention and held by no worker.';
 
--- ==== sql/operations/_sweep_queue.sql
+-- ==== sql/operations/_bury_lost.sql
 
-create function pgq._sweep_queue(
-    queue_id bigint,
-    max_attempts integer,
-    swept_at timestamptz,
-    safe_at timestamptz,
-    moment timestamptz
-)
-returns bigint
+create function pgq._bury_lost(moment timestamptz, max_jobs bigint)
+returns setof pgq.cleanup_report
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    exhausted bigint[];
-    reached timestamptz;
-    buried bigint := 0;
+    target record;
+    buried bigint;
 begin
-    -- What became due since the last time, a thousand of each priority at most. The next time goes
-    -- on where this one ends, but not behind where somebody may still write.
-    select
-        array_agg(j.job_id) filter (where j.attempt >= _sweep_queue.max_attempts),
-        least(
-            min(j.last_at) filter (where j.number = 1000),
-            _sweep_queue.safe_at
-        )
-    into exhausted, reached
-    from generate_series(0, 9) as p (priority)
-    cross join lateral (
-        select
-            k.job_id,
-            k.attempt,
-            row_number() over (order by k.visible_at, k.job_id) as number,
-            k.visible_at as last_at
-        from pgq.job as k
-        where k.queue_id = _sweep_queue.queue_id
-            and k.priority = p.priority
-            and k.visible_at >= _sweep_queue.swept_at
-            and k.visible_at <= _sweep_queue.moment
-        order by k.visible_at, k.job_id
-        limit 1000
-    ) as j;
-
-    if exhausted is not null then
-        buried := pgq._bury_exhausted(
-            exhausted, _sweep_queue.max_attempts, _sweep_queue.moment
-        );
-    end if;
-
-    update pgq.queue_floor_lock as l
-    set swept_at = reached
-    where l.queue_id = _sweep_queue.queue_id
-        and reached > l.swept_at
-        or l.queue_id = _sweep_queue.queue_id
-        and l.swept_at > _sweep_queue.moment;
-
-    return buried;
+    for target in
+        select q.queue, q.max_attempts, array_agg(l.job_id) as job_ids
+        from (
+            select j.job_id, j.queue_id
+            from pgq.job as j
+            inner join pgq.queue as p on p.queue_id = j.queue_id
+            where j.last_attempt
+                and j.visible_at <= _bury_lost.moment
+                -- It may have been raised since.
+                and j.attempt >= p.max_attempts
+            order by j.visible_at
+            limit _bury_lost.max_jobs
+        ) as l
+        inner join pgq.queue as q on q.queue_id = l.queue_id
+        group by q.queue, q.max_attempts
+    loop
+        buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
+        if buried > 0 then
+            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
+        end if;
+    end loop;
 end
 $$;
 
-comment on function pgq._sweep_queue(bigint, integer, timestamptz, timestamptz, timestamptz) is
-'Moves jobs of a queue that lost their worker on their last attempt to the dead ones, as far as their
-leases ended since the last time, and returns how many.';
+comment on function pgq._bury_lost(timestamptz, bigint) is
+'Moves jobs that lost their worker on their last attempt to the dead ones, so many at most.';
 
 -- ==== sql/operations/_lower_floor.sql
 
@@ -15767,9 +15821,9 @@ $$;
 comment on function pgq._sweep_labels(bigint, timestamptz) is
 'The part of cleanup that raises and lowers the floors of claims by label.';
 
--- ==== sql/operations/_sweep_jobs.sql
+-- ==== sql/operations/_sweep_floors.sql
 
-create function pgq._sweep_jobs(moment timestamptz)
+create function pgq._sweep_floors(moment timestamptz)
 returns setof pgq.cleanup_report
 language plpgsql
 volatile
@@ -15778,61 +15832,31 @@ as $$
 #variable_conflict use_column
 declare
     target record;
-    buried bigint;
 begin
     for target in
-        select q.queue_id, q.queue, q.max_attempts, l.swept_at, f.safe_at
+        select q.queue_id, q.queue
         from pgq.queue as q
-        inner join pgq.queue_floor_lock as l on l.queue_id = q.queue_id
-        cross join lateral (
-            select g.safe_at
-            from pgq.queue_floor as g
-            where g.queue_id = q.queue_id
-                and g.label = ''
-            order by g.seq desc
-            limit 1
-        ) as f
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
     loop
         -- Workers may not be able to raise the floor themselves.
-        perform pgq._raise_floor(target.queue_id, null, _sweep_jobs.moment);
-        perform pgq._sweep_labels(target.queue_id, _sweep_jobs.moment);
+        perform pgq._raise_floor(target.queue_id, null, _sweep_floors.moment);
+        perform pgq._sweep_labels(target.queue_id, _sweep_floors.moment);
 
         perform
         from pgq.queue_floor_lock as l
         where l.queue_id = target.queue_id
         for no key update skip locked;
-        continue when not found;
 
-        -- Should the clock have been set back, nothing below counts as swept.
-        if target.swept_at > _sweep_jobs.moment then
-            target.swept_at := '-infinity';
-        end if;
-
-        buried := pgq._sweep_queue(
-            target.queue_id,
-            target.max_attempts,
-            target.swept_at,
-            least(_sweep_jobs.moment, target.safe_at),
-            _sweep_jobs.moment
-        );
-        if buried > 0 then
-            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
-        end if;
-        if buried >= 1000 then
-            return next row('more', 'jobs dead', 1)::pgq.cleanup_report;
-        end if;
-
-        if pgq._lower_floor(target.queue_id) then
+        if found and pgq._lower_floor(target.queue_id) then
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_report;
         end if;
     end loop;
 end
 $$;
 
-comment on function pgq._sweep_jobs(timestamptz) is
-'The part of cleanup that looks, queue by queue, for jobs that lost their worker on their last
-attempt, and for jobs that no claim would find.';
+comment on function pgq._sweep_floors(timestamptz) is
+'The part of cleanup that raises the floors of queues, and lowers those above a job that no claim
+would find.';
 
 -- ==== sql/operations/_clean_jobs.sql
 
@@ -15844,37 +15868,35 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    found_ids bigint[];
+    report pgq.cleanup_report;
     batch constant integer := 10000;
+    ended bigint := 0;
 begin
-    -- Those that are due longest are looked at, as many as one call may remove. An expired job
-    -- that stands further behind is passed over by claims until its turn comes.
-    found_ids := array(
-        select j.job_id
-        from pgq.queue as q
-        cross join generate_series(0, 9) as p (priority)
-        cross join lateral (
-            select k.job_id, k.expires_at, k.visible_at, k.lease_token
-            from pgq.job as k
-            where k.queue_id = q.queue_id
-                and k.priority = p.priority
-            order by k.visible_at, k.job_id
-            limit 1000
-        ) as j
-        where j.expires_at <= _clean_jobs.moment
-            and (j.lease_token is null or j.visible_at <= _clean_jobs.moment)
-        limit batch
-    );
-    return query
-    select r.*
-    from pgq._expire_jobs(found_ids, _clean_jobs.moment) as r;
-    if cardinality(found_ids) >= 1000 then
-        return next row('more', 'jobs expired', 1)::pgq.cleanup_report;
+    for report in
+        select r.*
+        from pgq._expire_jobs(
+            pgq._expired_jobs(_clean_jobs.moment, batch), _clean_jobs.moment
+        ) as r
+    loop
+        ended := ended + report.amount;
+        return next report;
+    end loop;
+
+    for report in
+        select r.*
+        from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r
+    loop
+        ended := ended + report.amount;
+        return next report;
+    end loop;
+
+    if ended >= batch then
+        return next row('more', 'jobs', 1)::pgq.cleanup_report;
     end if;
 
     return query
     select r.*
-    from pgq._sweep_jobs(_clean_jobs.moment) as r;
+    from pgq._sweep_floors(_clean_jobs.moment) as r;
 
     return query
     with old as materialized (

@@ -142,11 +142,12 @@
 \ir bulk/_enqueue_row.sql
 
 -- Operations
+\ir operations/_expired_jobs.sql
 \ir operations/_expire_jobs.sql
-\ir operations/_sweep_queue.sql
+\ir operations/_bury_lost.sql
 \ir operations/_lower_floor.sql
 \ir operations/_sweep_labels.sql
-\ir operations/_sweep_jobs.sql
+\ir operations/_sweep_floors.sql
 \ir operations/_clean_jobs.sql
 \ir operations/_clean_positions.sql
 \ir operations/_clean_writes.sql

@@ -6,37 +6,35 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    found_ids bigint[];
+    report pgq.cleanup_report;
     batch constant integer := 10000;
+    ended bigint := 0;
 begin
-    -- Those that are due longest are looked at, as many as one call may remove. An expired job
-    -- that stands further behind is passed over by claims until its turn comes.
-    found_ids := array(
-        select j.job_id
-        from pgq.queue as q
-        cross join generate_series(0, 9) as p (priority)
-        cross join lateral (
-            select k.job_id, k.expires_at, k.visible_at, k.lease_token
-            from pgq.job as k
-            where k.queue_id = q.queue_id
-                and k.priority = p.priority
-            order by k.visible_at, k.job_id
-            limit 1000
-        ) as j
-        where j.expires_at <= _clean_jobs.moment
-            and (j.lease_token is null or j.visible_at <= _clean_jobs.moment)
-        limit batch
-    );
-    return query
-    select r.*
-    from pgq._expire_jobs(found_ids, _clean_jobs.moment) as r;
-    if cardinality(found_ids) >= 1000 then
-        return next row('more', 'jobs expired', 1)::pgq.cleanup_report;
+    for report in
+        select r.*
+        from pgq._expire_jobs(
+            pgq._expired_jobs(_clean_jobs.moment, batch), _clean_jobs.moment
+        ) as r
+    loop
+        ended := ended + report.amount;
+        return next report;
+    end loop;
+
+    for report in
+        select r.*
+        from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r
+    loop
+        ended := ended + report.amount;
+        return next report;
+    end loop;
+
+    if ended >= batch then
+        return next row('more', 'jobs', 1)::pgq.cleanup_report;
     end if;
 
     return query
     select r.*
-    from pgq._sweep_jobs(_clean_jobs.moment) as r;
+    from pgq._sweep_floors(_clean_jobs.moment) as r;
 
     return query
     with old as materialized (

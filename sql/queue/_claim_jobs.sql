@@ -127,6 +127,7 @@ begin
                 segment,
                 attempt,
                 priority,
+                last_attempt,
                 lease_token,
                 label,
                 last_error
@@ -141,6 +142,7 @@ begin
                 g.segment,
                 g.attempt + 1,
                 g.priority,
+                (g.attempt + 1 >= _claim_jobs.max_attempts) is true,
                 _claim_jobs.token,
                 g.label,
                 g.last_error

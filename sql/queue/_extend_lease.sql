@@ -43,6 +43,7 @@ begin
                 segment,
                 attempt,
                 priority,
+                last_attempt,
                 lease_token,
                 label,
                 last_error
@@ -61,6 +62,7 @@ begin
                 g.segment,
                 g.attempt,
                 g.priority,
+                g.last_attempt,
                 g.lease_token,
                 g.label,
                 g.last_error

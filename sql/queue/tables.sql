@@ -54,6 +54,7 @@ create table pgq.job (
     segment integer not null,
     attempt integer not null,
     priority smallint not null,
+    last_attempt boolean not null default false,
     lease_token uuid,
     label text collate "C",
     last_error text
@@ -65,6 +66,8 @@ create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
 -- or a missing statistic might lead it along all jobs of the queue.
 create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job_id)
 where label is not null;
+-- Those on their last attempt, who become dead letters when their worker is lost.
+create index job_last on pgq.job (visible_at) where last_attempt;
 
 comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
 comment on column pgq.job.job_id is 'Its id.';
@@ -76,6 +79,8 @@ comment on column pgq.job.expires_at is 'From then on it is never delivered; nul
 comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How often it was delivered.';
+comment on column pgq.job.last_attempt is
+'Whether this delivery is the last one that its queue allowed when it was claimed.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or nacked.';
@@ -133,14 +138,11 @@ comment on column pgq.job_archive.partition_id is
 comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
 
 create table pgq.queue_floor_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
-    swept_at timestamptz not null default '-infinity'
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade
 );
 
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
-comment on column pgq.queue_floor_lock.swept_at is
-'Up to which visible_at cleanup has looked for jobs that lost their worker.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,

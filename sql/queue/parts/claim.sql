@@ -70,6 +70,7 @@ if wanted = 1 and {function}.label is null then
         segment,
         attempt,
         priority,
+        last_attempt,
         lease_token,
         label,
         last_error
@@ -84,6 +85,7 @@ if wanted = 1 and {function}.label is null then
         t.segment,
         t.attempt + 1,
         t.priority,
+        (t.attempt + 1 >= max_attempts) is true,
         token,
         t.label,
         t.last_error

@@ -1,0 +1,37 @@
+create function pgq._bury_lost(moment timestamptz, max_jobs bigint)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    buried bigint;
+begin
+    for target in
+        select q.queue, q.max_attempts, array_agg(l.job_id) as job_ids
+        from (
+            select j.job_id, j.queue_id
+            from pgq.job as j
+            inner join pgq.queue as p on p.queue_id = j.queue_id
+            where j.last_attempt
+                and j.visible_at <= _bury_lost.moment
+                -- It may have been raised since.
+                and j.attempt >= p.max_attempts
+            order by j.visible_at
+            limit _bury_lost.max_jobs
+        ) as l
+        inner join pgq.queue as q on q.queue_id = l.queue_id
+        group by q.queue, q.max_attempts
+    loop
+        buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
+        if buried > 0 then
+            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._bury_lost(timestamptz, bigint) is
+'Moves jobs that lost their worker on their last attempt to the dead ones, so many at most.';

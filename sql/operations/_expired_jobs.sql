@@ -1,0 +1,67 @@
+create function pgq._expired_jobs(moment timestamptz, max_jobs integer)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    found_ids bigint[] := '{}';
+    more_ids bigint[];
+    few constant integer := 100;
+begin
+    -- Those that are due longest are looked at: a few of each priority, and more only where all of
+    -- these have expired. One that stands further behind is passed over by claims, and found when
+    -- its turn comes or its segment is emptied.
+    for place in
+        select q.queue_id, p.priority, f.seen, f.expired_ids, f.last_at, f.last_id
+        from pgq.queue as q
+        cross join generate_series(0, 9) as p (priority)
+        cross join lateral (
+            select
+                count(*) as seen,
+                array_agg(j.job_id) filter (
+                    where j.expires_at <= _expired_jobs.moment
+                    and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+                ) as expired_ids,
+                max(j.visible_at) as last_at,
+                (array_agg(j.job_id order by j.visible_at desc, j.job_id desc))[1] as last_id
+            from (
+                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                from pgq.job as k
+                where k.queue_id = q.queue_id
+                    and k.priority = p.priority
+                order by k.visible_at, k.job_id
+                limit few
+            ) as j
+        ) as f
+        where f.expired_ids is not null
+    loop
+        found_ids := found_ids || place.expired_ids;
+        exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
+        continue when place.seen < few or cardinality(place.expired_ids) * 2 < few;
+
+        more_ids := array(
+            select j.job_id
+            from (
+                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                from pgq.job as k
+                where k.queue_id = place.queue_id
+                    and k.priority = place.priority
+                    and (k.visible_at, k.job_id) > (place.last_at, place.last_id)
+                order by k.visible_at, k.job_id
+                limit _expired_jobs.max_jobs - cardinality(found_ids)
+            ) as j
+            where j.expires_at <= _expired_jobs.moment
+                and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+        );
+        found_ids := found_ids || more_ids;
+    end loop;
+
+    return found_ids[1:_expired_jobs.max_jobs];
+end
+$$;
+
+comment on function pgq._expired_jobs(timestamptz, integer) is
+'Jobs that are past their retention and held by no worker, so many at most.';
