@@ -200,22 +200,6 @@ def test_delays(client: Client) -> None:
     assert waiting(client, queue) == numbers(1, 2)
 
 
-def test_what_enqueue_batch_refuses(client: Client) -> None:
-    """Nothing of the write is there then; begun anew it can be mended."""
-    queue = new_queue(client)
-    for sqlstate, more in (("22023", {"priority": 10}), ("22023", {"delay": timedelta(days=-1)})):
-        target = {"queue": queue, "producer": "job", "seq": 1}
-        write_id = begin(client, **target)
-        stage(client, write_id, numbers(1, 1))
-        stage(client, write_id, numbers(2, 2), task=1, **more)
-        refused(sqlstate, client.commit_write, write_id=write_id)
-        assert waiting(client, queue) == []
-    write_id = begin(client, **target)
-    stage(client, write_id, numbers(3, 3))
-    client.commit_write(write_id)
-    assert waiting(client, queue) == numbers(3, 3)
-
-
 # ---------------------------------------------------------------------------- refusals
 
 
