@@ -120,7 +120,7 @@ def test_a_topic_and_a_queue_do_not_meet(client: Client) -> None:
 
 
 def test_twice_in_one_transaction(client: Client, connect: Connect) -> None:
-    """The second call begins it anew, or sees that it was committed."""
+    """The second call starts it again, or sees that it was committed."""
     target = {"topic": new_topic(client), "producer": "job", "seq": 1}
     with connect() as session:
         writer = Client(session)

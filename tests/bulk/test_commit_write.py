@@ -204,7 +204,7 @@ def test_delays(client: Client) -> None:
 
 
 def test_a_task_without_its_last_chunk(client: Client) -> None:
-    """MQ008, and nothing is published; begun anew it works."""
+    """MQ008, and nothing is published; started again it works."""
     target = {"topic": new_topic(client), "producer": "job", "seq": 1}
     write_id = begin(client, **target)
     stage(client, write_id, numbers(1, 2))

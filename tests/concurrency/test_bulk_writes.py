@@ -97,7 +97,7 @@ def test_two_commits_of_one_write(client: Client, connect: Connect, atomic: bool
 
 
 @MODES
-def test_beginning_anew_waits_for_a_commit(client: Client, connect: Connect, atomic: bool) -> None:
+def test_starting_again_waits_for_a_commit(client: Client, connect: Connect, atomic: bool) -> None:
     """It learns that the write was committed, or takes it over if that is rolled back."""
     for commits in (True, False):
         topic = new_topic(client)
