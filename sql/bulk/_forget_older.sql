@@ -5,31 +5,42 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    topic_id_or_0 bigint := coalesce((_forget_older.target).topic_id, 0);
+    queue_id_or_0 bigint := coalesce((_forget_older.target).queue_id, 0);
+    oldest_seq bigint;
 begin
+    select w.seq
+    into oldest_seq
+    from pgq.bulk_write as w
+    where coalesce(w.topic_id, 0) = topic_id_or_0
+        and coalesce(w.queue_id, 0) = queue_id_or_0
+        and w.producer = (_forget_older.target).producer
+        and w.committed_at is not null
+    order by w.seq desc
+    offset 999
+    limit 1;
+
+    if oldest_seq is null then
+        return;
+    end if;
+
     -- All but the one that was just committed, since its commit may be repeated. The upsert is what
     -- a begin_write with an old snapshot conflicts with: it would not know what was forgotten.
     with forgotten as (
         delete from pgq.bulk_write as w
-        where w.bulk_write_id in (
-            select o.bulk_write_id
-            from pgq.bulk_write as o
-            where o.producer = (_forget_older.target).producer
-                and coalesce(o.topic_id, 0) = coalesce((_forget_older.target).topic_id, 0)
-                and coalesce(o.queue_id, 0) = coalesce((_forget_older.target).queue_id, 0)
-                and o.committed_at is not null
-                and o.bulk_write_id <> (_forget_older.target).bulk_write_id
-                and o.seq < (
-                    select n.seq
-                    from pgq.bulk_write as n
-                    where n.producer = (_forget_older.target).producer
-                        and coalesce(n.topic_id, 0) = coalesce((_forget_older.target).topic_id, 0)
-                        and coalesce(n.queue_id, 0) = coalesce((_forget_older.target).queue_id, 0)
-                        and n.committed_at is not null
-                    order by n.seq desc
-                    offset 999
-                    limit 1
-                )
-            for update skip locked
+        where w.bulk_write_id = any(
+            array(
+                select o.bulk_write_id
+                from pgq.bulk_write as o
+                where coalesce(o.topic_id, 0) = topic_id_or_0
+                    and coalesce(o.queue_id, 0) = queue_id_or_0
+                    and o.producer = (_forget_older.target).producer
+                    and o.committed_at is not null
+                    and o.seq < oldest_seq
+                    and o.bulk_write_id <> (_forget_older.target).bulk_write_id
+                for update skip locked
+            )
         )
         returning w.seq
     )

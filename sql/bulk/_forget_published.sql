@@ -22,16 +22,16 @@ begin
         return null;
     end if;
 
+    -- By address, which nobody changes now: a join has bad plans while statistics are missing.
     delete from pgq.published_chunk as p
-    using (
-        select f.task, f.chunk
-        from pgq.published_chunk as f
-        where f.bulk_write_id = _forget_published.bulk_write_id
-        limit _forget_published.most
-    ) as s
-    where p.bulk_write_id = _forget_published.bulk_write_id
-        and p.task = s.task
-        and p.chunk = s.chunk;
+    where p.ctid = any(
+        array(
+            select f.ctid
+            from pgq.published_chunk as f
+            where f.bulk_write_id = _forget_published.bulk_write_id
+            limit _forget_published.most
+        )
+    );
 
     get diagnostics removed = row_count;
     if removed = _forget_published.most then

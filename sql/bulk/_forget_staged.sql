@@ -22,16 +22,16 @@ begin
         return null;
     end if;
 
+    -- By address, which nobody changes now: a join has bad plans while statistics are missing.
     delete from pgq.staged_chunk as c
-    using (
-        select f.task, f.chunk
-        from pgq.staged_chunk as f
-        where f.write_id = _forget_staged.write_id
-        limit _forget_staged.most
-    ) as s
-    where c.write_id = _forget_staged.write_id
-        and c.task = s.task
-        and c.chunk = s.chunk;
+    where c.ctid = any(
+        array(
+            select f.ctid
+            from pgq.staged_chunk as f
+            where f.write_id = _forget_staged.write_id
+            limit _forget_staged.most
+        )
+    );
 
     get diagnostics removed = row_count;
     if removed = _forget_staged.most then

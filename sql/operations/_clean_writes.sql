@@ -62,14 +62,16 @@ begin
 
     -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
     delete from pgq.bulk_write as w
-    where w.bulk_write_id in (
-        select o.bulk_write_id
-        from pgq.bulk_write as o
-        where o.producer is null
-            and o.committed_at <= _clean_writes.moment - interval '1 day'
-        order by o.committed_at
-        limit most
-        for update skip locked
+    where w.bulk_write_id = any(
+        array(
+            select o.bulk_write_id
+            from pgq.bulk_write as o
+            where o.producer is null
+                and o.committed_at <= _clean_writes.moment - interval '1 day'
+            order by o.committed_at
+            limit most
+            for update skip locked
+        )
     );
 
     -- What is left of writes that have ended, where no chunk is open.

@@ -306,6 +306,32 @@ def test_read_uncommitted_is_read_committed(client: Client, connect: Connect) ->
     assert contents_of(client, topic) == {0: numbers(1, 6)}
 
 
+def test_ten_thousand_chunks(client: Client, connection: AnyConnection) -> None:
+    """They take a second or two, not a minute, also in a session that made its plans with few."""
+    topic = new_topic(client, partitions=2)
+    write_id = begin(client, topic=topic)
+    stage(client, write_id, [])
+    client.commit_write(write_id)
+    write_id = begin(client, topic=topic)
+    connection.execute(
+        """
+        with task as (
+            insert into pgq.staged_task (write_id, task, task_attempt, messages)
+            select %(write_id)s, n, 'a', 1000 from generate_series(0, 9) as n
+            returning write_id, task
+        )
+
+        insert into pgq.staged_chunk (write_id, task, chunk, messages, packed, starts, lengths)
+        select write_id, task, n, 1, convert_to(n::text, 'UTF8'), '{1}', array[length(n::text)]
+        from task, generate_series(0, 999) as n
+        """,
+        {"write_id": write_id},
+    )
+    connection.execute("set statement_timeout = '20s'")
+    assert client.commit_write(write_id).messages == 10000
+    assert [found[:1000] for found in contents_of(client, topic).values()] == [numbers(0, 999)] * 2
+
+
 def test_a_write_of_nothing(client: Client) -> None:
     """Is committed like any other."""
     for target in ({"topic": new_topic(client)}, {"queue": new_queue(client)}):
