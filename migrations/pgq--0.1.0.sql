@@ -297,6 +297,20 @@ comment on column pgq.bulk_write_state.committed_at is 'When it was committed; n
 comment on column pgq.bulk_write_state.repeated is
 'Whether it had been committed before this call, which changed nothing.';
 
+create type pgq._write_target as (
+    bulk_write_id bigint,
+    atomic boolean,
+    attempt integer,
+    topic_id bigint,
+    topic text,
+    partitions integer,
+    queue_id bigint,
+    queue text,
+    retention interval
+);
+
+comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
+
 -- ==== sql/operations/types.sql
 
 create type pgq.cleanup_report as (
@@ -781,6 +795,7 @@ create table pgq.bulk_write (
     seq bigint,
     atomic boolean not null,
     write_id uuid not null unique,
+    attempt integer not null default 1,
     begun_at timestamptz not null,
     expires_at timestamptz not null,
     committed_at timestamptz,
@@ -790,28 +805,55 @@ create table pgq.bulk_write (
 );
 
 create unique index bulk_write_seq on pgq.bulk_write
-(producer, coalesce(topic_id, 0), coalesce(queue_id, 0), seq);
+(coalesce(topic_id, 0), coalesce(queue_id, 0), producer, seq);
+-- Where cleanup looks, however many writes are remembered.
+create index bulk_write_open on pgq.bulk_write (expires_at) where committed_at is null;
+create index bulk_write_nameless on pgq.bulk_write (committed_at) where producer is null;
 
 comment on table pgq.bulk_write is
-'What many writers write as one: open until it is committed, then kept to know it again.';
+'What many writers write as one: open until it is committed, then kept to recognise it.';
 comment on column pgq.bulk_write.topic_id is 'The topic that is written to; null: a queue.';
 comment on column pgq.bulk_write.queue_id is 'The queue that is written to; null: a topic.';
 comment on column pgq.bulk_write.producer is
-'Who writes; with seq it tells a repeated write; null: not to be told.';
+'Who writes; with seq it identifies the write when it is repeated; null: it cannot be repeated.';
 comment on column pgq.bulk_write.seq is 'The number that the producer gave the write.';
 comment on column pgq.bulk_write.atomic is
 'Whether chunks are staged until the commit, or published as they come.';
 comment on column pgq.bulk_write.write_id is
-'The token of those who may write: a new begin gives out a new one, and the old ones are refused.';
-comment on column pgq.bulk_write.begun_at is 'When it was begun, the last time.';
+'The token of those who may write; each start of the write gives out a new one.';
+comment on column pgq.bulk_write.attempt is 'How often it was started.';
+comment on column pgq.bulk_write.begun_at is 'When it was started, the last time.';
 comment on column pgq.bulk_write.expires_at is
 'From when on cleanup forgets it, should it still be open.';
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
+create table pgq.bulk_producer (
+    producer text not null,
+    topic_id bigint,
+    queue_id bigint,
+    forgotten_seq bigint,
+    check (num_nonnulls(topic_id, queue_id) = 1)
+);
+
+create unique index bulk_producer_key on pgq.bulk_producer
+(coalesce(topic_id, 0), coalesce(queue_id, 0), producer);
+
+comment on table pgq.bulk_producer is
+'What is left of the writes that commit_write forgot, because their producer made newer ones.';
+comment on column pgq.bulk_producer.topic_id is 'The topic that it writes to; null: a queue.';
+comment on column pgq.bulk_producer.queue_id is 'The queue that it writes to; null: a topic.';
+comment on column pgq.bulk_producer.forgotten_seq is
+'The highest number of a write that was forgotten; null: none was.';
+
 -- What is staged is written a second time when it is published, so the first time goes without
 -- write-ahead log. A crash or a failover empties these tables, the mark of the write is gone then,
--- and it has to be begun anew: what some tasks staged is never taken for what all did.
+-- and it has to be started again: what some tasks staged is never taken for what all did.
+--
+-- Chunks lock the mark for key share until their transaction ends, and whoever removes it locks it
+-- for update. So commit_write waits for chunks that are open and counts them, one that comes later
+-- finds no mark or, in an old snapshot, fails with 40001, and as long as a row is staged there is
+-- the mark of its write.
 create unlogged table pgq.staged_write (
     write_id uuid primary key
 );
@@ -881,13 +923,23 @@ comment on column pgq.staged_chunk.keys is 'The key of each message; null: no ke
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
 
+-- The same for writes that are not atomic. It belongs to the write and not to one attempt:
+-- commit_write waits for open chunks of earlier attempts as well, since these will be published.
+create table pgq.published_write (
+    bulk_write_id bigint primary key
+);
+
+comment on table pgq.published_write is
+'Marks the writes that are open and not atomic: chunks lock it, commit_write removes it.';
+
+-- No foreign key: cleanup removes many chunks in several calls, and their write first.
 create table pgq.published_chunk (
-    bulk_write_id bigint not null references pgq.bulk_write (bulk_write_id) on delete cascade,
+    bulk_write_id bigint not null,
     task integer not null,
     chunk integer not null,
     messages integer not null,
     digest bigint not null,
-    write_id uuid not null,
+    attempt integer not null,
     primary key (bulk_write_id, task, chunk)
 );
 
@@ -895,9 +947,9 @@ comment on table pgq.published_chunk is
 'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
 comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.published_chunk.messages is 'How many messages it had.';
-comment on column pgq.published_chunk.write_id is 'The attempt that wrote it last.';
+comment on column pgq.published_chunk.attempt is 'The newest attempt of the write that wrote it.';
 comment on column pgq.published_chunk.digest is
-'A hash of its contents, to notice that a repeated task made other chunks.';
+'A hash of all that it says, to notice that a repeated task made other chunks.';
 
 -- ==== sql/shared/_clock.sql
 
@@ -13968,14 +14020,708 @@ begin
     end if;
     raise exception 'bulk write % cannot go on', _fail_write_lost.write_id
         using errcode = 'MQ008',
-            detail = _fail_write_lost.reason,
-            hint = 'Begin the write anew with pgq.begin_write; with the same producer and seq '
+            detail = coalesce(
+                _fail_write_lost.reason,
+                'There is no open write of this id: it was started again under another id, '
+                'aborted or forgotten, or there never was one.'
+            ),
+            hint = 'Start the write again with pgq.begin_write; with the same producer and seq '
                 'nothing is written twice.';
 end
 $$;
 
 comment on function pgq._fail_write_lost(uuid, text) is
-'Raises MQ008.';
+'Raises MQ008; without a reason, because there is no open write of this id.';
+
+-- ==== sql/bulk/_check_lengths.sql
+
+create function pgq._check_lengths(packed bytea, lengths integer[])
+returns integer
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    size integer := cardinality(_check_lengths.lengths);
+    whole bigint;
+    shortest integer;
+    given bigint;
+begin
+    select coalesce(sum(l.length), 0), min(l.length), count(l.length)
+    into whole, shortest, given
+    from unnest(_check_lengths.lengths) as l (length);
+
+    if given < size or shortest < 0 then
+        raise exception 'a batch must not contain null'
+            using errcode = '22004',
+                detail = format(
+                    'The length of message %s of %s is null or negative; nothing was stored.',
+                    (
+                        select min(l.place)
+                        from unnest(_check_lengths.lengths) with ordinality as l (length, place)
+                        where (l.length >= 0) is not true
+                    ),
+                    size
+                );
+    end if;
+    if whole <> length(_check_lengths.packed) then
+        raise exception 'the lengths of a chunk do not add up to its size'
+            using errcode = '22023',
+                detail = format(
+                    'Lengths: %s bytes; chunk: %s bytes.', whole, length(_check_lengths.packed)
+                );
+    end if;
+    return size;
+end
+$$;
+
+comment on function pgq._check_lengths(bytea, integer[]) is
+'The number of messages of a chunk; refuses lengths that are null, negative or do not fit.';
+
+-- ==== sql/bulk/_check_packed.sql
+
+create function pgq._check_packed(
+    packed bytea,
+    starts integer[],
+    lengths integer[],
+    keys text[],
+    headers jsonb[]
+)
+returns integer
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    size integer := pgq._check_lengths(_check_packed.packed, _check_packed.lengths);
+begin
+    if greatest(
+        array_ndims(_check_packed.starts),
+        array_ndims(_check_packed.lengths),
+        array_ndims(_check_packed.keys),
+        array_ndims(_check_packed.headers)
+    ) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_packed.starts) <> size
+        or cardinality(_check_packed.keys) <> size
+        or cardinality(_check_packed.headers) <> size
+    then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = concat_ws(
+                    ', ',
+                    'messages: ' || size,
+                    'starts: ' || cardinality(_check_packed.starts),
+                    'keys: ' || cardinality(_check_packed.keys),
+                    'headers: ' || cardinality(_check_packed.headers)
+                );
+    end if;
+    if array_position(_check_packed.starts, null) is not null then
+        raise exception 'a batch must not contain null'
+            using errcode = '22004',
+                detail = 'One of the starts is null; nothing was stored.';
+    end if;
+
+    -- Whether each content begins where the one before ends is for the writer to see to; here is
+    -- looked at the first and the last one.
+    if size > 0
+        and (
+            _check_packed.starts[array_lower(_check_packed.starts, 1)] <> 1
+            or _check_packed.starts[array_upper(_check_packed.starts, 1)]::bigint
+            + _check_packed.lengths[array_upper(_check_packed.lengths, 1)] - 1
+            <> length(_check_packed.packed)
+        )
+    then
+        raise exception 'the starts of a chunk do not fit its lengths'
+            using errcode = '22023',
+                hint = 'They count from 1; leave them out to have them found from the lengths.';
+    end if;
+    if _check_packed.headers is not null
+        and exists (
+            select from unnest(_check_packed.headers) as h (header)
+            where jsonb_typeof(h.header) <> 'object'
+        )
+    then
+        raise exception 'headers must be JSON objects'
+            using errcode = '22023';
+    end if;
+    return size;
+end
+$$;
+
+comment on function pgq._check_packed(bytea, integer[], integer[], text[], jsonb[]) is
+'The number of messages of a chunk that is stored as it is; refuses what does not add up.';
+
+-- ==== sql/bulk/_check_chunk.sql
+
+create function pgq._check_chunk(
+    target pgq._write_target,
+    partition integer,
+    labels text[],
+    priority integer,
+    delay interval
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if (_check_chunk.target).queue is null then
+        if num_nonnulls(_check_chunk.labels, _check_chunk.priority, _check_chunk.delay) > 0 then
+            raise exception 'labels, priority and delay are for jobs'
+                using errcode = '22023',
+                    detail = 'This write goes to a topic.';
+        end if;
+        if _check_chunk.partition not between 0 and (_check_chunk.target).partitions - 1 then
+            perform pgq._fail_unknown_partition(
+                (_check_chunk.target).topic,
+                _check_chunk.partition,
+                (_check_chunk.target).partitions
+            );
+        end if;
+        return;
+    end if;
+
+    if _check_chunk.partition is not null then
+        raise exception 'argument "partition" is for messages'
+            using errcode = '22023',
+                detail = 'This write goes to a queue.';
+    end if;
+    if _check_chunk.priority not between 0 and 9 then
+        perform pgq._check_count('priority', _check_chunk.priority, 0, 9);
+    end if;
+    if _check_chunk.delay is not null then
+        perform pgq._due_at(
+            (_check_chunk.target).queue,
+            pgq._clock(),
+            _check_chunk.delay,
+            null,
+            (_check_chunk.target).retention
+        );
+    end if;
+    if _check_chunk.labels is not null then
+        perform pgq._check_label(l.label)
+        from unnest(_check_chunk.labels) as l (label)
+        where length(l.label) > 255;
+    end if;
+end
+$$;
+
+comment on function pgq._check_chunk(pgq._write_target, integer, text[], integer, interval) is
+'Refuses what publish_batch or enqueue_batch would refuse when the chunk is published (22023,
+MQ007).';
+
+-- ==== sql/bulk/_check_target.sql
+
+create function pgq._check_target(write_id uuid, topic_id bigint, queue_id bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select
+        from pgq.topic as t
+        where t.topic_id = _check_target.topic_id
+    )
+        and not exists (
+            select
+            from pgq.queue as q
+            where q.queue_id = _check_target.queue_id
+        )
+    then
+        perform pgq._fail_write_lost(
+            _check_target.write_id, 'Its topic or queue was dropped.'
+        );
+    end if;
+end
+$$;
+
+comment on function pgq._check_target(uuid, bigint, bigint) is
+'Raises MQ008 when the topic or queue was dropped while it was written to.
+Messages and jobs are stored by name, and there may be another of the same name by now.';
+
+-- ==== sql/bulk/_forget_staged.sql
+
+create function pgq._forget_staged(write_id uuid, most integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    removed integer;
+begin
+    -- An old snapshot does not show all that is staged.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return null;
+    end if;
+
+    perform
+    from pgq.staged_write as s
+    where s.write_id = _forget_staged.write_id
+    for update skip locked;
+
+    if not found then
+        return null;
+    end if;
+
+    -- By address, which nobody changes now: a join has bad plans while statistics are missing.
+    delete from pgq.staged_chunk as c
+    where c.ctid = any(
+        array(
+            select f.ctid
+            from pgq.staged_chunk as f
+            where f.write_id = _forget_staged.write_id
+            limit _forget_staged.most
+        )
+    );
+
+    get diagnostics removed = row_count;
+    if removed = _forget_staged.most then
+        return removed;
+    end if;
+
+    delete from pgq.staged_task as k
+    where k.write_id = _forget_staged.write_id;
+
+    delete from pgq.staged_write as s
+    where s.write_id = _forget_staged.write_id;
+
+    return removed;
+end
+$$;
+
+comment on function pgq._forget_staged(uuid, integer) is
+'Removes what was staged for a bulk write, so many chunks at most, and says how many it removed.
+When fewer than allowed, nothing is left. Null: nothing was removed, because chunks of it are open
+or nothing is staged, or under REPEATABLE READ or SERIALIZABLE; cleanup then removes it. It waits
+for nobody.';
+
+-- ==== sql/bulk/_forget_published.sql
+
+create function pgq._forget_published(bulk_write_id bigint, most integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    removed integer;
+begin
+    -- As in _forget_staged.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return null;
+    end if;
+
+    perform
+    from pgq.published_write as g
+    where g.bulk_write_id = _forget_published.bulk_write_id
+    for update skip locked;
+
+    if not found then
+        return null;
+    end if;
+
+    -- By address, which nobody changes now: a join has bad plans while statistics are missing.
+    delete from pgq.published_chunk as p
+    where p.ctid = any(
+        array(
+            select f.ctid
+            from pgq.published_chunk as f
+            where f.bulk_write_id = _forget_published.bulk_write_id
+            limit _forget_published.most
+        )
+    );
+
+    get diagnostics removed = row_count;
+    if removed = _forget_published.most then
+        return removed;
+    end if;
+
+    delete from pgq.published_write as g
+    where g.bulk_write_id = _forget_published.bulk_write_id;
+
+    return removed;
+end
+$$;
+
+comment on function pgq._forget_published(bigint, integer) is
+'Removes what is noted of the chunks that a bulk write published; otherwise like _forget_staged.';
+
+-- ==== sql/bulk/_forget_older.sql
+
+create function pgq._forget_older(target pgq.bulk_write)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    topic_id_or_0 bigint := coalesce((_forget_older.target).topic_id, 0);
+    queue_id_or_0 bigint := coalesce((_forget_older.target).queue_id, 0);
+    oldest_seq bigint;
+begin
+    select w.seq
+    into oldest_seq
+    from pgq.bulk_write as w
+    where coalesce(w.topic_id, 0) = topic_id_or_0
+        and coalesce(w.queue_id, 0) = queue_id_or_0
+        and w.producer = (_forget_older.target).producer
+        and w.committed_at is not null
+    order by w.seq desc
+    offset 999
+    limit 1;
+
+    if oldest_seq is null then
+        return;
+    end if;
+
+    -- All but the one that was just committed, since its commit may be repeated. The upsert is what
+    -- a begin_write with an old snapshot conflicts with: it would not know what was forgotten.
+    with forgotten as (
+        delete from pgq.bulk_write as w
+        where w.bulk_write_id = any(
+            array(
+                select o.bulk_write_id
+                from pgq.bulk_write as o
+                where coalesce(o.topic_id, 0) = topic_id_or_0
+                    and coalesce(o.queue_id, 0) = queue_id_or_0
+                    and o.producer = (_forget_older.target).producer
+                    and o.committed_at is not null
+                    and o.seq < oldest_seq
+                    and o.bulk_write_id <> (_forget_older.target).bulk_write_id
+                for update skip locked
+            )
+        )
+        returning w.seq
+    )
+
+    insert into pgq.bulk_producer as p (producer, topic_id, queue_id, forgotten_seq)
+    select
+        (_forget_older.target).producer,
+        (_forget_older.target).topic_id,
+        (_forget_older.target).queue_id,
+        max(f.seq)
+    from forgotten as f
+    having max(f.seq) is not null
+    on conflict (coalesce(topic_id, 0), coalesce(queue_id, 0), producer) do update
+    set forgotten_seq = greatest(p.forgotten_seq, excluded.forgotten_seq);
+end
+$$;
+
+comment on function pgq._forget_older(pgq.bulk_write) is
+'Forgets the writes of a producer that are older than its newest 1000, by seq.';
+
+-- ==== sql/bulk/_check_remembered.sql
+
+create function pgq._check_remembered(target pgq.bulk_write)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    forgotten bigint;
+begin
+    if (_check_remembered.target).producer is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show neither the write nor that it was forgotten. Then one of these
+        -- raises 40001.
+        insert into pgq.bulk_producer (producer, topic_id, queue_id)
+        values (
+            (_check_remembered.target).producer,
+            (_check_remembered.target).topic_id,
+            (_check_remembered.target).queue_id
+        )
+        on conflict do nothing;
+
+        perform
+        from pgq.bulk_producer as p
+        where p.producer = (_check_remembered.target).producer
+            and coalesce(p.topic_id, 0) = coalesce((_check_remembered.target).topic_id, 0)
+            and coalesce(p.queue_id, 0) = coalesce((_check_remembered.target).queue_id, 0)
+        for share;
+    end if;
+
+    select p.forgotten_seq
+    into forgotten
+    from pgq.bulk_producer as p
+    where p.producer = (_check_remembered.target).producer
+        and coalesce(p.topic_id, 0) = coalesce((_check_remembered.target).topic_id, 0)
+        and coalesce(p.queue_id, 0) = coalesce((_check_remembered.target).queue_id, 0);
+
+    if (_check_remembered.target).seq <= forgotten then
+        raise exception 'write % of producer "%" is older than what is remembered',
+            (_check_remembered.target).seq, (_check_remembered.target).producer
+            using errcode = '22023',
+                detail = 'The newest 1000 writes of a producer are remembered, by seq.',
+                hint = 'Nobody can tell whether it was written before. If you know that it was '
+                    'not, write it under another name of the producer.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_remembered(pgq.bulk_write) is
+'Refuses a write that is begun for the first time, as it seems, and may have been forgotten (22023).
+It must have been inserted before this is called, so that nobody else can write and forget it.';
+
+-- ==== sql/bulk/begin_write.sql
+
+create function pgq.begin_write(
+    topic text default null,
+    queue text default null,
+    producer text default null,
+    seq bigint default null,
+    atomic boolean default true,
+    timeout interval default '1 day'
+)
+returns pgq.bulk_write_state
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+set lock_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+    target_topic_id bigint;
+    target_queue_id bigint;
+    known pgq.bulk_write;
+    moment timestamptz;
+begin
+    if (begin_write.topic is null) = (begin_write.queue is null) then
+        raise exception 'a bulk write goes either to a topic or to a queue'
+            using errcode = case when begin_write.topic is null then '22004' else '22023' end;
+    end if;
+    if (begin_write.producer is null) <> (begin_write.seq is null) then
+        raise exception 'producer and seq go together'
+            using errcode = '22023',
+                hint = 'Pass both, to have a repeated write recognised, or neither.';
+    end if;
+    if length(begin_write.producer) not between 1 and 255 then
+        raise exception 'argument "producer" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+    if begin_write.atomic is null then
+        raise exception 'argument "atomic" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_interval('timeout', begin_write.timeout, false);
+
+    if begin_write.topic is not null then
+        select t.topic_id into target_topic_id
+        from pgq.topic as t
+        where t.topic = begin_write.topic;
+
+        if target_topic_id is null then
+            perform pgq._fail_unknown_topic(begin_write.topic);
+        end if;
+    else
+        select q.queue_id into target_queue_id
+        from pgq.queue as q
+        where q.queue = begin_write.queue;
+
+        if target_queue_id is null then
+            perform pgq._fail_unknown_queue(begin_write.queue);
+        end if;
+    end if;
+
+    loop
+        select w.*
+        into known
+        from pgq.bulk_write as w
+        where w.producer = begin_write.producer
+            and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
+            and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
+            and w.seq = begin_write.seq;
+
+        -- What is committed stays so, and nobody has to wait to be told.
+        if known.committed_at is null and known.bulk_write_id is not null then
+            select w.*
+            into known
+            from pgq.bulk_write as w
+            where w.bulk_write_id = known.bulk_write_id
+            for update;
+        end if;
+
+        exit when known.bulk_write_id is not null;
+
+        moment := pgq._clock();
+        insert into pgq.bulk_write (
+            topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
+        )
+        values (
+            target_topic_id,
+            target_queue_id,
+            begin_write.producer,
+            begin_write.seq,
+            begin_write.atomic,
+            gen_random_uuid(),
+            moment,
+            moment + begin_write.timeout
+        )
+        on conflict do nothing
+        returning *
+        into known;
+
+        if known.bulk_write_id is not null then
+            perform pgq._check_remembered(known);
+
+            if known.atomic then
+                insert into pgq.staged_write (write_id)
+                values (known.write_id);
+            else
+                insert into pgq.published_write (bulk_write_id)
+                values (known.bulk_write_id);
+            end if;
+
+            return row(known.write_id, null, null, false)::pgq.bulk_write_state;
+        end if;
+    end loop;
+
+    if known.committed_at is not null then
+        return row(known.write_id, known.messages, known.committed_at, true)::pgq.bulk_write_state;
+    end if;
+
+    if known.atomic <> begin_write.atomic then
+        raise exception 'write % of producer "%" was begun in the other mode',
+            begin_write.seq, begin_write.producer
+            using errcode = '22023',
+                detail = case when known.atomic then 'It is atomic.' else 'It is not atomic.' end,
+                hint = 'Go on in the mode in which it was begun.';
+    end if;
+
+    -- Writers of the earlier attempt may still be at it, and none of them is waited for.
+    --
+    -- Atomic: what they staged belongs to the old id, which nobody can commit any more. What cannot
+    -- be removed now is left to cleanup.
+    --
+    -- Not atomic: their chunks will be published, if their transactions commit. A chunk that comes
+    -- again waits for the one that is open, and commit_write for all of them; where one is not
+    -- among those of the new attempt, commit_write tells by the number of the attempt. So they
+    -- are as good as chunks that were published before this call.
+    if known.atomic then
+        perform pgq._forget_staged(known.write_id, null);
+    end if;
+
+    moment := pgq._clock();
+    update pgq.bulk_write as w
+    set
+        write_id = gen_random_uuid(),
+        attempt = w.attempt + 1,
+        begun_at = moment,
+        expires_at = moment + begin_write.timeout
+    where w.bulk_write_id = known.bulk_write_id
+    returning w.write_id
+    into known.write_id;
+
+    if known.atomic then
+        insert into pgq.staged_write (write_id)
+        values (known.write_id);
+    end if;
+
+    return row(known.write_id, null, null, false)::pgq.bulk_write_state;
+end
+$$;
+
+comment on function pgq.begin_write(text, text, text, bigint, boolean, interval) is
+'Begins a write of many writers to a topic or a queue, and returns the id that they write with.
+Commit it before they begin. They add chunks with write_chunk; commit_write ends it, abort_write
+gives it up. An atomic write is staged, and seen all at once when it is committed; else each chunk
+is published as it comes. With producer and seq a repeated write is recognised: when it was
+committed before, the result says so (repeated) and there is nothing to do. When it is still open,
+it is started again under a new id: writers that come with the old id are refused, and chunks that
+were published already are left out. Writers of the old id that are in the middle of a transaction
+are not waited for: what they stage is never published, and what they publish counts as published
+before. The newest 1000 writes of a producer are remembered for each topic and queue. A write that
+is not committed within the timeout is forgotten by cleanup; what chunks of it published stays, and
+is published a second time when the write is started again after that.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, or a null, 22023 both,
+producer without seq, a seq older than what is remembered, or a write begun in the other mode,
+55P03 another transaction that begins, commits or aborts the same write stayed open for 60 s: call
+it again, 40001 under REPEATABLE READ or SERIALIZABLE when another one was first.';
+
+-- ==== sql/bulk/_find_write.sql
+
+create function pgq._find_write(write_id uuid)
+returns pgq._write_target
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq._write_target;
+    ended_at timestamptz;
+begin
+    select
+        w.bulk_write_id,
+        w.atomic,
+        w.attempt,
+        w.topic_id,
+        t.topic,
+        t.partitions,
+        w.queue_id,
+        q.queue,
+        q.retention,
+        w.committed_at
+    into
+        target.bulk_write_id,
+        target.atomic,
+        target.attempt,
+        target.topic_id,
+        target.topic,
+        target.partitions,
+        target.queue_id,
+        target.queue,
+        target.retention,
+        ended_at
+    from pgq.bulk_write as w
+    left join pgq.topic as t on t.topic_id = w.topic_id
+    left join pgq.queue as q on q.queue_id = w.queue_id
+    where w.write_id = _find_write.write_id;
+
+    if target.bulk_write_id is null
+        or ended_at is not null
+        or num_nonnulls(target.topic, target.queue) = 0
+    then
+        perform pgq._fail_write_lost(
+            _find_write.write_id,
+            case
+                when ended_at is not null
+                    then 'It has been committed; this attempt to write comes too late.'
+                when target.bulk_write_id is not null
+                    then 'Its topic or queue was dropped.'
+            end
+        );
+    end if;
+    return target;
+end
+$$;
+
+comment on function pgq._find_write(uuid) is
+'The open write of this id, and what it writes to. Raises MQ008.';
 
 -- ==== sql/bulk/_unpack.sql
 
@@ -13989,60 +14735,23 @@ as $$
 declare
     -- Joined with nothing it is read from storage once, not for every piece.
     whole bytea := _unpack.packed || ''::bytea;
-    pieces bytea[] := array_fill(null::bytea, array[cardinality(_unpack.lengths)]);
+    size integer := pgq._check_lengths(whole, _unpack.lengths);
+    pieces bytea[] := array_fill(null::bytea, array[size]);
     piece_length integer;
     number integer := 1;
     place integer := 1;
 begin
     foreach piece_length in array _unpack.lengths loop
-        if (piece_length >= 0) is not true then
-            raise exception 'a batch must not contain null'
-                using errcode = '22004',
-                    detail = format(
-                        'Message %s of %s is null or has a negative length; nothing was stored.',
-                        number, cardinality(_unpack.lengths)
-                    );
-        end if;
         pieces[number] := substring(whole from place for piece_length);
         place := place + piece_length;
         number := number + 1;
     end loop;
-
-    if place - 1 <> length(whole) then
-        raise exception 'the lengths of a chunk do not add up to its size'
-            using errcode = '22023',
-                detail = format('Lengths: %s bytes; chunk: %s bytes.', place - 1, length(whole));
-    end if;
     return pieces;
 end
 $$;
 
 comment on function pgq._unpack(bytea, integer[]) is
 'The contents of a chunk, one by one; refuses lengths that are null, negative or do not fit.';
-
--- ==== sql/bulk/_forget_staged.sql
-
-create function pgq._forget_staged(write_id uuid)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    delete from pgq.staged_write as w
-    where w.write_id = _forget_staged.write_id;
-
-    delete from pgq.staged_chunk as c
-    where c.write_id = _forget_staged.write_id;
-
-    delete from pgq.staged_task as k
-    where k.write_id = _forget_staged.write_id;
-end
-$$;
-
-comment on function pgq._forget_staged(uuid) is
-'Removes what was staged for a bulk write.';
 
 -- ==== sql/bulk/_write_messages.sql
 
@@ -14093,69 +14802,6 @@ comment on function pgq._write_messages(
     text, text, jsonb[], bytea[], text[], jsonb[], text[], integer, integer, interval
 ) is
 'Publishes or enqueues the messages of a chunk.';
-
--- ==== sql/bulk/_check_packed.sql
-
-create function pgq._check_packed(
-    packed bytea,
-    starts integer[],
-    lengths integer[],
-    keys text[],
-    headers jsonb[]
-)
-returns integer
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    size integer := cardinality(_check_packed.lengths);
-    whole bigint;
-    shortest integer;
-begin
-    select coalesce(sum(l.length), 0), min(l.length)
-    into whole, shortest
-    from unnest(_check_packed.lengths) as l (length);
-
-    if array_position(_check_packed.lengths, null) is not null
-        or array_position(_check_packed.starts, null) is not null
-        or shortest < 0
-    then
-        raise exception 'a batch must not contain null'
-            using errcode = '22004',
-                detail = 'A length or start is null or negative; nothing was stored.';
-    end if;
-    if whole <> length(_check_packed.packed)
-        or cardinality(_check_packed.starts) <> size
-        or _check_packed.starts[1] <> 1
-        or _check_packed.starts[size] + _check_packed.lengths[size] - 1 <> whole
-    then
-        raise exception 'the lengths of a chunk do not add up to its size'
-            using errcode = '22023',
-                detail = format(
-                    'Lengths: %s bytes; chunk: %s bytes.', whole, length(_check_packed.packed)
-                );
-    end if;
-    if cardinality(_check_packed.keys) <> size or cardinality(_check_packed.headers) <> size then
-        raise exception 'the arrays of a batch must have the same length'
-            using errcode = '22023';
-    end if;
-    if _check_packed.headers is not null
-        and exists (
-            select from unnest(_check_packed.headers) as h (header)
-            where jsonb_typeof(h.header) <> 'object'
-        )
-    then
-        raise exception 'headers must be JSON objects'
-            using errcode = '22023';
-    end if;
-    return size;
-end
-$$;
-
-comment on function pgq._check_packed(bytea, integer[], integer[], text[], jsonb[]) is
-'The number of messages of a chunk that is stored as it is; refuses what does not add up.';
 
 -- ==== sql/bulk/_publish_packed.sql
 
@@ -14594,174 +15240,197 @@ comment on function pgq._publish_packed(
 ) is
 'Publishes the messages of a chunk, which _check_packed has checked, to one partition.';
 
--- ==== sql/bulk/begin_write.sql
+-- ==== sql/bulk/_note_task.sql
 
-create function pgq.begin_write(
-    topic text default null,
-    queue text default null,
-    producer text default null,
-    seq bigint default null,
-    atomic boolean default true,
-    timeout interval default '1 day'
-)
-returns pgq.bulk_write_state
+create function pgq._note_task(write_id uuid, task integer, task_attempt text)
+returns boolean
 language plpgsql
 volatile
 parallel unsafe
-security definer
-set search_path = pgq, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    target_topic_id bigint;
-    target_queue_id bigint;
-    known pgq.bulk_write;
-    moment timestamptz;
+    owner_attempt text;
 begin
-    if (begin_write.topic is null) = (begin_write.queue is null) then
-        raise exception 'a bulk write goes either to a topic or to a queue'
-            using errcode = case when begin_write.topic is null then '22004' else '22023' end;
-    end if;
-    if (begin_write.producer is null) <> (begin_write.seq is null) then
-        raise exception 'producer and seq go together'
-            using errcode = '22023',
-                hint = 'Pass both, to have a repeated write recognised, or neither.';
-    end if;
-    if length(begin_write.producer) not between 1 and 255 then
-        raise exception 'argument "producer" must have 1 to 255 characters'
-            using errcode = '22023';
-    end if;
-    if begin_write.atomic is null then
-        raise exception 'argument "atomic" must not be null'
-            using errcode = '22004';
-    end if;
-    perform pgq._check_interval('timeout', begin_write.timeout, false);
+    -- The first attempt of a task that commits is the one that counts. Another one waits here
+    -- until that is decided.
+    insert into pgq.staged_task (write_id, task, task_attempt)
+    values (_note_task.write_id, _note_task.task, _note_task.task_attempt)
+    on conflict do nothing;
 
-    if begin_write.topic is not null then
-        select t.topic_id into target_topic_id
-        from pgq.topic as t
-        where t.topic = begin_write.topic;
+    if not found then
+        select k.task_attempt
+        into owner_attempt
+        from pgq.staged_task as k
+        where k.write_id = _note_task.write_id
+            and k.task = _note_task.task;
 
-        if target_topic_id is null then
-            perform pgq._fail_unknown_topic(begin_write.topic);
-        end if;
-    else
-        select q.queue_id into target_queue_id
-        from pgq.queue as q
-        where q.queue = begin_write.queue;
-
-        if target_queue_id is null then
-            perform pgq._fail_unknown_queue(begin_write.queue);
+        if owner_attempt is distinct from _note_task.task_attempt then
+            return false;
         end if;
     end if;
 
-    moment := pgq._clock();
-    loop
-        select w.*
-        into known
-        from pgq.bulk_write as w
-        where w.producer = begin_write.producer
-            and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
-            and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
-            and w.seq = begin_write.seq
-        for update;
+    -- Only now, so that an attempt whose chunks are left out holds up nobody.
+    perform
+    from pgq.staged_write as s
+    where s.write_id = _note_task.write_id
+    for key share;
 
-        exit when known.bulk_write_id is not null;
-
-        -- commit_write keeps the newest of a producer, so an older one may have been forgotten.
-        if exists (
-            select
-            from pgq.bulk_write as w
-            where w.producer = begin_write.producer
-                and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
-                and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
-                and w.committed_at is not null
-                and w.seq > begin_write.seq
-            order by w.seq desc
-            offset 999
-        ) then
-            raise exception 'write % of producer "%" is older than what is remembered',
-                begin_write.seq, begin_write.producer
-                using errcode = '22023',
-                    detail = 'The newest 1000 writes of a producer are remembered, by seq.',
-                    hint = 'Nobody can tell whether it was written before. If you know that it '
-                        'was not, write it under another name of the producer.';
-        end if;
-
-        insert into pgq.bulk_write (
-            topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
-        )
-        values (
-            target_topic_id,
-            target_queue_id,
-            begin_write.producer,
-            begin_write.seq,
-            begin_write.atomic,
-            gen_random_uuid(),
-            moment,
-            moment + begin_write.timeout
-        )
-        on conflict do nothing
-        returning *
-        into known;
-
-        if known.bulk_write_id is not null then
-            insert into pgq.staged_write (write_id)
-            select known.write_id
-            where known.atomic;
-
-            return row(known.write_id, null, null, false)::pgq.bulk_write_state;
-        end if;
-    end loop;
-
-    if known.committed_at is not null then
-        return row(known.write_id, known.messages, known.committed_at, true)::pgq.bulk_write_state;
+    if not found then
+        perform pgq._fail_write_lost(
+            _note_task.write_id,
+            case
+                when exists (
+                    select
+                    from pgq.bulk_write as w
+                    where w.write_id = _note_task.write_id
+                        and w.committed_at is null
+                )
+                    then 'The server crashed, and what was staged is gone.'
+                else 'It was committed, started again or aborted meanwhile.'
+            end
+        );
     end if;
-
-    if known.atomic <> begin_write.atomic then
-        raise exception 'write % of producer "%" was begun in the other mode',
-            begin_write.seq, begin_write.producer
-            using errcode = '22023',
-                detail = case when known.atomic then 'It is atomic.' else 'It is not atomic.' end,
-                hint = 'Go on in the mode in which it was begun.';
-    end if;
-
-    -- Whoever still writes with the old id is refused from now on.
-    perform pgq._forget_staged(known.write_id);
-    update pgq.bulk_write as w
-    set
-        write_id = gen_random_uuid(),
-        begun_at = moment,
-        expires_at = moment + begin_write.timeout
-    where w.bulk_write_id = known.bulk_write_id
-    returning w.write_id
-    into known.write_id;
-
-    insert into pgq.staged_write (write_id)
-    select known.write_id
-    where known.atomic;
-
-    return row(known.write_id, null, null, false)::pgq.bulk_write_state;
+    return true;
 end
 $$;
 
-comment on function pgq.begin_write(text, text, text, bigint, boolean, interval) is
-'Begins a write of many writers to a topic or a queue, and returns the id that they write with.
-Commit it before they begin. They add chunks with write_chunk; commit_write ends it, abort_write
-gives it up. An atomic write is staged, and seen all at once when it is committed; else each chunk
-is published as it comes. With producer and seq it is known again: when it was committed before,
-the result says so (repeated) and there is nothing to do; when it is still open it begins anew, the
-writers of the earlier attempt are refused from then on, and chunks that were published already are
-left out. The newest 1000 writes of a producer are remembered for each topic and queue. A write
-that is not committed within the timeout is forgotten by cleanup; what chunks of it published stays,
-and comes a second time when it is begun anew after that.
-Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, or a null, 22023 both,
-producer without seq, a seq older than what is remembered, or a write begun in the other mode,
-40001 under REPEATABLE READ or SERIALIZABLE when another one was first.';
+comment on function pgq._note_task(uuid, integer, text) is
+'Whether this attempt of a task is the one that counts; the write then stays open until it ends.
+Raises MQ008.';
+
+-- ==== sql/bulk/_note_chunk.sql
+
+create function pgq._note_chunk(
+    write_id uuid,
+    target pgq._write_target,
+    task integer,
+    chunk integer,
+    messages integer,
+    digest bigint
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.
+    perform
+    from pgq.published_write as g
+    where g.bulk_write_id = (_note_chunk.target).bulk_write_id
+    for key share;
+
+    if not found then
+        perform pgq._fail_write_lost(
+            _note_chunk.write_id, 'It was committed, aborted or forgotten meanwhile.'
+        );
+    end if;
+
+    insert into pgq.published_chunk (
+        bulk_write_id, task, chunk, messages, digest, attempt
+    )
+    values (
+        (_note_chunk.target).bulk_write_id,
+        _note_chunk.task,
+        _note_chunk.chunk,
+        _note_chunk.messages,
+        _note_chunk.digest,
+        (_note_chunk.target).attempt
+    )
+    on conflict do nothing;
+
+    if found then
+        return true;
+    end if;
+
+    -- A writer of an earlier attempt may come after one of a later attempt.
+    update pgq.published_chunk as p
+    set attempt = greatest(p.attempt, (_note_chunk.target).attempt)
+    where p.bulk_write_id = (_note_chunk.target).bulk_write_id
+        and p.task = _note_chunk.task
+        and p.chunk = _note_chunk.chunk
+        and p.digest = _note_chunk.digest;
+
+    if not found then
+        raise exception 'chunk % of task % was written before with other contents',
+            _note_chunk.chunk, _note_chunk.task
+            using errcode = '22023',
+                detail = 'A repeated task must make the same chunks; this one did not.',
+                hint = 'What was published stays. For input that is not the same each time, begin '
+                    'new writes as atomic ones.';
+    end if;
+    return false;
+end
+$$;
+
+comment on function pgq._note_chunk(
+    uuid, pgq._write_target, integer, integer, integer, bigint
+) is
+'Whether a chunk that is published as it comes is there for the first time; the write then stays
+open until it ends. Raises MQ008, and 22023 when it was another one before.';
+
+-- ==== sql/bulk/_check_staged.sql
+
+create function pgq._check_staged(
+    write_id uuid,
+    task integer,
+    chunk integer,
+    payloads jsonb[],
+    bodies bytea[],
+    keys text[],
+    headers jsonb[],
+    labels text[],
+    partition integer,
+    priority integer,
+    delay interval
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select
+        from pgq.staged_chunk as c
+        where c.write_id = _check_staged.write_id
+            and c.task = _check_staged.task
+            and c.chunk = _check_staged.chunk
+            and c.payloads is not distinct from _check_staged.payloads
+            and case when c.packed is null then c.bodies else pgq._unpack(c.packed, c.lengths) end
+            is not distinct from _check_staged.bodies
+            and c.keys is not distinct from _check_staged.keys
+            and c.headers is not distinct from _check_staged.headers
+            and c.labels is not distinct from _check_staged.labels
+            and c.partition is not distinct from _check_staged.partition
+            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
+            and c.delay is not distinct from _check_staged.delay
+    ) then
+        raise exception 'chunk % of task % was written before with other contents',
+            _check_staged.chunk, _check_staged.task
+            using errcode = '22023',
+                detail = 'One attempt to run the task gave two chunks the same number.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_staged(
+    uuid,
+    integer,
+    integer,
+    jsonb[],
+    bytea[],
+    text[],
+    jsonb[],
+    text[],
+    integer,
+    integer,
+    interval
+) is
+'Refuses a chunk under whose number another one was staged (22023).';
 
 -- ==== sql/bulk/write_chunk.sql
 
@@ -14792,17 +15461,16 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
+set lock_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
-    target record;
-    owner_attempt text;
-    content_digest bigint;
+    target pgq._write_target;
     contents bytea[];
-    is_whole boolean;
     documents jsonb[];
-    size integer;
+    is_whole boolean;
     is_new boolean;
+    size integer;
 begin
     if num_nulls(
         write_chunk.task,
@@ -14813,131 +15481,54 @@ begin
         write_chunk.is_json,
         write_chunk.last
     ) > 0 then
-        raise exception 'only keys, headers, labels, partition, priority and delay may be null'
-            using errcode = '22004';
+        raise exception 'a chunk has a null where none is allowed'
+            using errcode = '22004',
+                detail = 'Only keys, headers, labels, partition, priority, delay and starts may be '
+                    'null.';
     end if;
     if least(write_chunk.task, write_chunk.chunk) < 0 then
         raise exception 'tasks and chunks are numbered from 0'
             using errcode = '22023';
     end if;
 
-    select w.bulk_write_id, w.atomic, w.committed_at, s.write_id, t.topic, t.partitions, q.queue
-    into target
-    from pgq.bulk_write as w
-    left join pgq.staged_write as s on s.write_id = w.write_id
-    left join pgq.topic as t on t.topic_id = w.topic_id
-    left join pgq.queue as q on q.queue_id = w.queue_id
-    where w.write_id = write_chunk.write_id;
-
-    if target.bulk_write_id is null
-        or target.committed_at is not null
-        or num_nonnulls(target.topic, target.queue) = 0
-        or (target.atomic and target.write_id is null)
-    then
-        perform pgq._fail_write_lost(
-            write_chunk.write_id,
-            case
-                when target.bulk_write_id is null
-                    then 'It was never begun, was begun anew by others, aborted or forgotten.'
-                when target.committed_at is not null
-                    then 'It has been committed; this attempt to write comes too late.'
-                when num_nonnulls(target.topic, target.queue) = 0
-                    then 'Its topic or queue was dropped.'
-                else 'The server crashed, and what was staged is gone.'
-            end
-        );
-    end if;
-
-    if target.topic is null and write_chunk.partition is not null
-        or target.queue is null
-        and num_nonnulls(write_chunk.labels, write_chunk.priority, write_chunk.delay) > 0
-    then
-        raise exception 'labels, priority and delay are for jobs, partition is for messages'
-            using errcode = '22023';
-    end if;
-    if write_chunk.partition not between 0 and target.partitions - 1 then
-        perform pgq._fail_unknown_partition(
-            target.topic, write_chunk.partition, target.partitions
-        );
-    end if;
+    target := pgq._find_write(write_chunk.write_id);
+    perform pgq._check_chunk(
+        target,
+        write_chunk.partition,
+        write_chunk.labels,
+        write_chunk.priority,
+        write_chunk.delay
+    );
 
     if target.atomic then
-        -- The first attempt of a task that commits is the one that counts. Another one waits here
-        -- until that is decided.
-        insert into pgq.staged_task (write_id, task, task_attempt)
-        values (write_chunk.write_id, write_chunk.task, write_chunk.task_attempt)
-        on conflict do nothing;
-
-        if not found then
-            select k.task_attempt
-            into owner_attempt
-            from pgq.staged_task as k
-            where k.write_id = write_chunk.write_id
-                and k.task = write_chunk.task;
-
-            if owner_attempt is distinct from write_chunk.task_attempt then
-                return false;
-            end if;
-        end if;
-    else
-        -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too
-        -- late.
-        perform
-        from pgq.bulk_write as w
-        where w.write_id = write_chunk.write_id
-            and w.committed_at is null
-        for share;
-
-        if not found then
-            perform pgq._fail_write_lost(
-                write_chunk.write_id, 'It was committed, begun anew or aborted meanwhile.'
-            );
-        end if;
-
-        content_digest := hash_record_extended(
-            row(
-                write_chunk.packed,
-                write_chunk.lengths,
-                write_chunk.keys,
-                write_chunk.headers,
-                write_chunk.labels,
-                write_chunk.partition,
-                write_chunk.is_json
-            ),
-            0
+        is_new := pgq._note_task(
+            write_chunk.write_id, write_chunk.task, write_chunk.task_attempt
         );
-
-        insert into pgq.published_chunk (
-            bulk_write_id, task, chunk, messages, digest, write_id
-        )
-        values (
-            target.bulk_write_id,
+    else
+        is_new := pgq._note_chunk(
+            write_chunk.write_id,
+            target,
             write_chunk.task,
             write_chunk.chunk,
             cardinality(write_chunk.lengths),
-            content_digest,
-            write_chunk.write_id
-        )
-        on conflict do nothing;
-
-        if not found then
-            update pgq.published_chunk as p
-            set write_id = write_chunk.write_id
-            where p.bulk_write_id = target.bulk_write_id
-                and p.task = write_chunk.task
-                and p.chunk = write_chunk.chunk
-                and p.digest = content_digest;
-
-            if not found then
-                raise exception 'chunk % of task % was written before with other contents',
-                    write_chunk.chunk, write_chunk.task
-                    using errcode = '22023',
-                        detail = 'A repeated task must make the same chunks; this one did not.',
-                        hint = 'What was published stays. For input that is not the same each '
-                            'time, begin new writes as atomic ones.';
-            end if;
-            return false;
-        end if;
+            hash_record_extended(
+                row(
+                    write_chunk.packed,
+                    write_chunk.lengths,
+                    write_chunk.keys,
+                    write_chunk.headers,
+                    write_chunk.labels,
+                    write_chunk.partition,
+                    coalesce(write_chunk.priority, 0),
+                    write_chunk.delay,
+                    write_chunk.is_json
+                ),
+                0
+            )
+        );
+    end if;
+    if not is_new then
+        return false;
     end if;
 
     -- Where all messages go to one partition as they are, and the writer tells where each begins,
@@ -14993,6 +15584,7 @@ begin
                 write_chunk.delay
             );
         end if;
+        perform pgq._check_target(write_chunk.write_id, target.topic_id, target.queue_id);
         return true;
     end if;
 
@@ -15041,29 +15633,23 @@ begin
     on conflict do nothing;
     is_new := found;
 
-    if not is_new
-        and not exists (
-            select
-            from pgq.staged_chunk as c
-            where c.write_id = write_chunk.write_id
-                and c.task = write_chunk.task
-                and c.chunk = write_chunk.chunk
-                and (
-                    not is_whole
-                    or c.packed = write_chunk.packed and c.lengths = write_chunk.lengths
-                )
-                and c.payloads is not distinct from documents
-                and c.bodies is not distinct from contents
-                and c.keys is not distinct from write_chunk.keys
-                and c.headers is not distinct from write_chunk.headers
-                and c.labels is not distinct from write_chunk.labels
-                and c.partition is not distinct from write_chunk.partition
-        )
-    then
-        raise exception 'chunk % of task % was written before with other contents',
-            write_chunk.chunk, write_chunk.task
-            using errcode = '22023',
-                detail = 'One attempt to run the task gave two chunks the same number.';
+    if not is_new then
+        perform pgq._check_staged(
+            write_chunk.write_id,
+            write_chunk.task,
+            write_chunk.chunk,
+            documents,
+            case
+                when is_whole then pgq._unpack(write_chunk.packed, write_chunk.lengths)
+                else contents
+            end,
+            write_chunk.keys,
+            write_chunk.headers,
+            write_chunk.labels,
+            write_chunk.partition,
+            write_chunk.priority,
+            write_chunk.delay
+        );
     end if;
 
     if write_chunk.last then
@@ -15094,12 +15680,237 @@ chunk number the chunks from 0; task_attempt is different for each attempt to ru
 atomic write all chunks of an attempt must be in one transaction, the last one marked as last; when
 several attempts of a task commit, the first one counts. Else each chunk is published in the
 transaction of its call, once for each task and chunk: a repeated task has to make the same chunks.
-The view write_chunks does the same for those who can only insert.
-Errors: MQ008 the write was committed, begun anew, aborted or forgotten, its topic or queue was
+A call waits while another transaction is open that wrote the same chunk, or in an atomic write the
+same task, since what happens to that decides whether this one counts. It waits 60 s at most for
+each lock, whatever the session''s own lock_timeout: then roll back and call it again, or end the
+session that is in the way, which pg_blocking_pids tells. The view write_chunks does the same for
+those who can only insert.
+Errors: MQ008 the write was committed, started again, aborted or forgotten, its topic or queue was
 dropped, or the server crashed, MQ007 unknown partition,
-22004 a null, 22023 bad arguments, or the chunk was written before with other contents, 22P02 or
-22021 contents that are no JSON, 40001 under REPEATABLE READ or SERIALIZABLE when another attempt
-was first, and those of publish_batch and enqueue_batch.';
+22004 a null, 22023 bad arguments, jobs that would expire before they are due, or the chunk was
+written before with other contents, 22P02, 22P05 or 22021 contents that are no JSON, 55P03 waited
+60 s in vain, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first, and
+those of publish_batch and enqueue_batch.';
+
+-- ==== sql/bulk/_count_written.sql
+
+create function pgq._count_written(target pgq.bulk_write)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    total bigint;
+    stale_task integer;
+begin
+    if (_count_written.target).atomic then
+        perform pgq._fail_write_lost(
+            (_count_written.target).write_id,
+            format(
+                'Task %s staged %s of %s messages: its last chunk never came, or its chunks were '
+                'in several transactions.',
+                k.task, coalesce(s.messages, 0), coalesce(k.messages::text, 'unknown')
+            )
+        )
+        from pgq.staged_task as k
+        cross join lateral (
+            select sum(c.messages) as messages
+            from pgq.staged_chunk as c
+            where c.write_id = k.write_id
+                and c.task = k.task
+        ) as s
+        where k.write_id = (_count_written.target).write_id
+            and s.messages is distinct from k.messages
+        order by k.task
+        limit 1;
+
+        select coalesce(sum(k.messages), 0)
+        into total
+        from pgq.staged_task as k
+        where k.write_id = (_count_written.target).write_id;
+
+        return total;
+    end if;
+
+    select
+        coalesce(sum(p.messages), 0),
+        min(p.task) filter (where p.attempt < (_count_written.target).attempt)
+    into total, stale_task
+    from pgq.published_chunk as p
+    where p.bulk_write_id = (_count_written.target).bulk_write_id;
+
+    if stale_task is not null then
+        raise exception 'bulk write % was divided in another way before',
+            (_count_written.target).write_id
+            using errcode = '22023',
+                detail = format(
+                    'An earlier attempt published chunks of task %s that this one did not write; '
+                    'their messages may have been published twice.', stale_task
+                ),
+                hint = 'A repeated write must have the same tasks and chunks. For input that may '
+                    'be divided differently, begin new writes as atomic ones.';
+    end if;
+    return total;
+end
+$$;
+
+comment on function pgq._count_written(pgq.bulk_write) is
+'How many messages a bulk write has, when all that belongs to it is there; else raises MQ008, or
+22023 when an earlier attempt published chunks that are not of this one.';
+
+-- ==== sql/bulk/_check_staged_delays.sql
+
+create function pgq._check_staged_delays(write_id uuid, queue_id bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+    late record;
+begin
+    select c.task, c.chunk, c.delay, q.queue, q.retention
+    into late
+    from pgq.staged_chunk as c
+    inner join pgq.queue as q on q.queue_id = _check_staged_delays.queue_id
+    where c.write_id = _check_staged_delays.write_id
+        and moment + c.delay >= moment + q.retention
+    order by c.task, c.chunk
+    limit 1;
+
+    if late.queue is not null then
+        raise exception 'the jobs of chunk % of task % would expire before they are due',
+            late.chunk, late.task
+            using errcode = '22023',
+                detail = format(
+                    'Their delay is %s; the retention of queue "%s" is %s by now.',
+                    late.delay, late.queue, late.retention
+                ),
+                hint = 'Nothing was published. Lengthen the retention with pgq.alter_queue and '
+                    'call it again, or start the write again with another delay.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_staged_delays(uuid, bigint) is
+'Refuses staged jobs that a queue takes no longer, since its retention has become shorter (22023).';
+
+-- ==== sql/bulk/_publish_staged.sql
+
+create function pgq._publish_staged(target pgq.bulk_write)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    topic_name text;
+    queue_name text;
+    partition_count integer;
+    chunk record;
+begin
+    select t.partitions
+    into partition_count
+    from pgq.topic as t
+    where t.topic_id = (_publish_staged.target).topic_id;
+
+    -- In ascending order, as everywhere; the chunks then come in any.
+    perform
+    from pgq.partition as p
+    where p.topic_id = (_publish_staged.target).topic_id
+        and (
+            p.partition in (
+                select coalesce(c.partition, c.task % partition_count)
+                from pgq.staged_chunk as c
+                where c.write_id = (_publish_staged.target).write_id
+            )
+            or exists (
+                select
+                from pgq.staged_chunk as c
+                where c.write_id = (_publish_staged.target).write_id
+                    and c.partition is null
+                    and c.keys is not null
+            )
+        )
+    order by p.partition
+    for no key update;
+
+    -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
+    select t.topic
+    into topic_name
+    from pgq.topic as t
+    where t.topic_id = (_publish_staged.target).topic_id;
+
+    select q.queue
+    into queue_name
+    from pgq.queue as q
+    where q.queue_id = (_publish_staged.target).queue_id;
+
+    if num_nonnulls(topic_name, queue_name) = 0 then
+        perform pgq._fail_write_lost(
+            (_publish_staged.target).write_id, 'Its topic or queue was dropped.'
+        );
+    end if;
+
+    if queue_name is not null then
+        perform pgq._check_staged_delays(
+            (_publish_staged.target).write_id, (_publish_staged.target).queue_id
+        );
+    end if;
+
+    for chunk in
+        select c.*
+        from pgq.staged_chunk as c
+        where c.write_id = (_publish_staged.target).write_id
+        order by c.task, c.chunk
+    loop
+        if chunk.packed is not null then
+            perform pgq._publish_packed(
+                topic_name,
+                chunk.packed,
+                chunk.starts,
+                chunk.lengths,
+                chunk.keys,
+                chunk.headers,
+                coalesce(chunk.partition, chunk.task % partition_count)
+            );
+            continue;
+        end if;
+
+        perform pgq._write_messages(
+            topic_name,
+            queue_name,
+            chunk.payloads,
+            chunk.bodies,
+            chunk.keys,
+            chunk.headers,
+            chunk.labels,
+            case
+                when chunk.partition is null and chunk.keys is null
+                    then chunk.task % partition_count
+                else chunk.partition
+            end,
+            chunk.priority,
+            chunk.delay
+        );
+    end loop;
+
+    perform pgq._check_target(
+        (_publish_staged.target).write_id,
+        (_publish_staged.target).topic_id,
+        (_publish_staged.target).queue_id
+    );
+end
+$$;
+
+comment on function pgq._publish_staged(pgq.bulk_write) is
+'Publishes what was staged for an atomic write, in the order of tasks and chunks. Raises MQ008, and
+22023 when a chunk has a delay that its queue no longer allows.';
 
 -- ==== sql/bulk/commit_write.sql
 
@@ -15114,16 +15925,13 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
+set lock_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
     target pgq.bulk_write;
-    topic_name text;
-    queue_name text;
-    partition_count integer;
+    is_marked boolean;
     total bigint;
-    stale_task integer;
-    chunk record;
 begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -15132,19 +15940,42 @@ begin
                 hint = 'Call it in a transaction of that isolation level.';
     end if;
 
-    -- Attempts that begin it anew, and chunks that are published, wait for this one or are waited
-    -- for.
     select w.*
     into target
     from pgq.bulk_write as w
-    where w.write_id = commit_write.write_id
-    for update;
+    where w.write_id = commit_write.write_id;
 
     if target.bulk_write_id is null then
-        perform pgq._fail_write_lost(
-            commit_write.write_id,
-            'It was never begun, was begun anew by others, aborted or forgotten.'
-        );
+        perform pgq._fail_write_lost(commit_write.write_id, null);
+    end if;
+
+    -- The mark first: chunks that are open hold it, and while they are waited for, begin_write and
+    -- abort_write can have the row of the write.
+    if target.committed_at is null then
+        if target.atomic then
+            perform
+            from pgq.staged_write as s
+            where s.write_id = target.write_id
+            for update;
+        else
+            perform
+            from pgq.published_write as g
+            where g.bulk_write_id = target.bulk_write_id
+            for update;
+        end if;
+        is_marked := found;
+
+        select w.*
+        into target
+        from pgq.bulk_write as w
+        where w.write_id = commit_write.write_id
+        for update;
+
+        if target.bulk_write_id is null then
+            perform pgq._fail_write_lost(
+                commit_write.write_id, 'It was started again, aborted or forgotten meanwhile.'
+            );
+        end if;
     end if;
 
     if target.committed_at is not null then
@@ -15152,59 +15983,13 @@ begin
             ::pgq.bulk_write_state;
     end if;
 
-    if target.atomic then
-        if not exists (
-            select from pgq.staged_write as s where s.write_id = target.write_id
-        ) then
-            perform pgq._fail_write_lost(
-                target.write_id, 'The server crashed, and what was staged is gone.'
-            );
-        end if;
-
-        select coalesce(sum(k.messages), 0)
-        into total
-        from pgq.staged_task as k
-        where k.write_id = target.write_id;
-
+    if not is_marked then
         perform pgq._fail_write_lost(
-            target.write_id,
-            format(
-                'Task %s staged %s of %s messages: its last chunk never came, or its chunks were '
-                'in several transactions.',
-                k.task, coalesce(s.messages, 0), coalesce(k.messages::text, 'unknown')
-            )
-        )
-        from pgq.staged_task as k
-        cross join lateral (
-            select sum(c.messages) as messages
-            from pgq.staged_chunk as c
-            where c.write_id = k.write_id
-                and c.task = k.task
-        ) as s
-        where k.write_id = target.write_id
-            and s.messages is distinct from k.messages
-        order by k.task
-        limit 1;
-    else
-        select
-            coalesce(sum(p.messages), 0),
-            min(p.task) filter (where p.write_id <> target.write_id)
-        into total, stale_task
-        from pgq.published_chunk as p
-        where p.bulk_write_id = target.bulk_write_id;
-
-        if stale_task is not null then
-            raise exception 'bulk write % was divided in another way before', target.write_id
-                using errcode = '22023',
-                    detail = format(
-                        'An earlier attempt published chunks of task %s that this one did not '
-                        'write; their messages may have been published twice.', stale_task
-                    ),
-                    hint = 'A repeated write must have the same tasks and chunks. For input that '
-                        'may be divided differently, begin new writes as atomic ones.';
-        end if;
+            target.write_id, 'The server crashed, and what was staged is gone.'
+        );
     end if;
 
+    total := pgq._count_written(target);
     if total <> commit_write.expected_messages then
         raise exception 'bulk write % has another number of messages than expected', target.write_id
             using errcode = '22023',
@@ -15218,88 +16003,10 @@ begin
     end if;
 
     if target.atomic then
-        select t.partitions
-        into partition_count
-        from pgq.topic as t
-        where t.topic_id = target.topic_id;
-
-        -- In ascending order, as everywhere; the chunks then come in any.
-        perform
-        from pgq.partition as p
-        where p.topic_id = target.topic_id
-            and (
-                p.partition in (
-                    select coalesce(c.partition, c.task % partition_count)
-                    from pgq.staged_chunk as c
-                    where c.write_id = target.write_id
-                )
-                or exists (
-                    select
-                    from pgq.staged_chunk as c
-                    where c.write_id = target.write_id
-                        and c.partition is null
-                        and c.keys is not null
-                )
-            )
-        order by p.partition
-        for no key update;
-
-        -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
-        select t.topic
-        into topic_name
-        from pgq.topic as t
-        where t.topic_id = target.topic_id;
-
-        select q.queue
-        into queue_name
-        from pgq.queue as q
-        where q.queue_id = target.queue_id;
-
-        if num_nonnulls(topic_name, queue_name) = 0 then
-            perform pgq._fail_write_lost(target.write_id, 'Its topic or queue was dropped.');
-        end if;
-
-        for chunk in
-            select c.*
-            from pgq.staged_chunk as c
-            where c.write_id = target.write_id
-            order by c.task, c.chunk
-        loop
-            if chunk.packed is not null then
-                perform pgq._publish_packed(
-                    topic_name,
-                    chunk.packed,
-                    chunk.starts,
-                    chunk.lengths,
-                    chunk.keys,
-                    chunk.headers,
-                    coalesce(chunk.partition, chunk.task % partition_count)
-                );
-                continue;
-            end if;
-
-            perform pgq._write_messages(
-                topic_name,
-                queue_name,
-                chunk.payloads,
-                chunk.bodies,
-                chunk.keys,
-                chunk.headers,
-                chunk.labels,
-                case
-                    when chunk.partition is null and chunk.keys is null
-                        then chunk.task % partition_count
-                    else chunk.partition
-                end,
-                chunk.priority,
-                chunk.delay
-            );
-        end loop;
-
-        perform pgq._forget_staged(target.write_id);
+        perform pgq._publish_staged(target);
+        perform pgq._forget_staged(target.write_id, null);
     else
-        delete from pgq.published_chunk as p
-        where p.bulk_write_id = target.bulk_write_id;
+        perform pgq._forget_published(target.bulk_write_id, null);
     end if;
 
     update pgq.bulk_write as w
@@ -15310,25 +16017,7 @@ begin
     returning w.committed_at
     into target.committed_at;
 
-    -- What is older than the newest 1000 is forgotten, but for this one, which may be asked for
-    -- again; begin_write refuses the others from then on.
-    delete from pgq.bulk_write as w
-    where w.producer = target.producer
-        and coalesce(w.topic_id, 0) = coalesce(target.topic_id, 0)
-        and coalesce(w.queue_id, 0) = coalesce(target.queue_id, 0)
-        and w.committed_at is not null
-        and w.bulk_write_id <> target.bulk_write_id
-        and w.seq < (
-            select n.seq
-            from pgq.bulk_write as n
-            where n.producer = target.producer
-                and coalesce(n.topic_id, 0) = coalesce(target.topic_id, 0)
-                and coalesce(n.queue_id, 0) = coalesce(target.queue_id, 0)
-                and n.committed_at is not null
-            order by n.seq desc
-            offset 999
-            limit 1
-        );
+    perform pgq._forget_older(target);
 
     return row(target.write_id, total, target.committed_at, false)::pgq.bulk_write_state;
 end
@@ -15336,14 +16025,18 @@ $$;
 
 comment on function pgq.commit_write(uuid, bigint) is
 'Ends a bulk write; what was staged for an atomic one is published, all at once.
-The partitions written to are locked for other publishers from here to the end of the transaction.
-Within a task messages keep their order, and tasks follow each other by number; messages without
-key and partition go to the partition task modulo the number of partitions. Repeating the call is
-harmless: the result says repeated. With expected_messages, another number is refused. From now on
-chunks of late writers are refused.
-Errors: MQ008 the write was begun anew, aborted or forgotten, its topic or queue was dropped, or a
-part of what was staged is not there (begin it anew), 22004 no write_id, 22023 another number of
-messages than expected, or a write that is not atomic was begun anew and made other chunks, 25001
+It waits for chunks whose transactions are open, and counts those that commit; chunks of late
+writers are refused from now on. The partitions written to are locked for other publishers from
+here to the end of the transaction. Within a task messages keep their order, and tasks follow each
+other by number; messages without key and partition go to the partition task modulo the number of
+partitions. Repeating the call is harmless: the result says repeated. With expected_messages,
+another number is refused. No wait takes longer than 60 s for each lock, whatever the session''s own
+lock_timeout: then nothing has changed, and you can call it again, or end the session that is in
+the way, which pg_blocking_pids tells.
+Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped, or
+a part of what was staged is not there (start it again), 22004 no write_id, 22023 another number of
+messages than expected, a write that is not atomic was started again and made other chunks, or a
+queue has by now a shorter retention than a delay that was staged, 55P03 waited 60 s in vain, 25001
 not under READ COMMITTED, and those of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/abort_write.sql
@@ -15359,6 +16052,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
+set lock_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
@@ -15379,13 +16073,18 @@ begin
         return false;
     end if;
 
-    perform pgq._forget_staged(target.write_id);
+    -- Chunks that are open are not waited for: cleanup removes what they leave behind.
+    if target.atomic then
+        perform pgq._forget_staged(target.write_id, null);
+    elsif target.producer is null then
+        perform pgq._forget_published(target.bulk_write_id, null);
+    end if;
 
     if target.atomic or target.producer is null then
         delete from pgq.bulk_write as w
         where w.bulk_write_id = target.bulk_write_id;
     else
-        -- What was published stays, and is left out when the write is begun anew.
+        -- What was published stays, and is left out when the write is started again.
         update pgq.bulk_write as w
         set write_id = gen_random_uuid()
         where w.bulk_write_id = target.bulk_write_id;
@@ -15395,10 +16094,13 @@ end
 $$;
 
 comment on function pgq.abort_write(uuid) is
-'Gives up a bulk write, removes what was staged for it, and refuses those who still write.
-Chunks that were published already stay; when the write is begun anew they are left out. False when
-there is no such write, or it has been committed.
-Errors: 22004 no write_id.';
+'Gives up a bulk write, removes what was staged for it, and refuses writers that come later.
+Chunks that were published already stay, and so do those whose transactions are under way and
+commit; when the write is started again they are left out. False when there is no such write, or it
+has been committed.
+Errors: 22004 no write_id, 55P03 another transaction that begins, commits or aborts the same write
+stayed open for 60 s: call it again, 40001 under REPEATABLE READ or SERIALIZABLE when another
+transaction was first.';
 
 -- ==== sql/bulk/_write_chunk_row.sql
 
@@ -16031,6 +16733,89 @@ $$;
 comment on function pgq._clean_positions() is
 'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows.';
 
+-- ==== sql/operations/_dropped_targets.sql
+
+create function pgq._dropped_targets()
+returns table (topic_id bigint, queue_id bigint)
+language sql
+stable
+parallel safe
+as $$
+-- From one target to the next in the index, so that it takes a step for each and not for each
+-- write.
+with recursive target as (
+    (
+        select coalesce(w.topic_id, 0) as topic_id, coalesce(w.queue_id, 0) as queue_id
+        from pgq.bulk_write as w
+        order by 1, 2
+        limit 1
+    )
+    union all
+    select n.topic_id, n.queue_id
+    from target as t
+    cross join lateral (
+        select coalesce(w.topic_id, 0) as topic_id, coalesce(w.queue_id, 0) as queue_id
+        from pgq.bulk_write as w
+        where (coalesce(w.topic_id, 0), coalesce(w.queue_id, 0)) > (t.topic_id, t.queue_id)
+        order by 1, 2
+        limit 1
+    ) as n
+)
+
+select d.topic_id, d.queue_id
+from target as d
+where not exists (select from pgq.topic as t where t.topic_id = d.topic_id)
+    and not exists (select from pgq.queue as q where q.queue_id = d.queue_id)
+$$;
+
+comment on function pgq._dropped_targets() is
+'The topics and queues that bulk writes went to and that are dropped by now; 0 stands for none.';
+
+-- ==== sql/operations/_forget_write.sql
+
+create function pgq._forget_write(bulk_write_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.bulk_write;
+begin
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.bulk_write_id = _forget_write.bulk_write_id
+    for update skip locked;
+
+    if target.bulk_write_id is null then
+        return false;
+    end if;
+
+    -- A chunk that is about to be published keeps its write, so that it is not published again by
+    -- one that has forgotten it.
+    if target.committed_at is null and not target.atomic then
+        perform
+        from pgq.published_write as g
+        where g.bulk_write_id = target.bulk_write_id
+        for update skip locked;
+
+        if not found then
+            return false;
+        end if;
+    end if;
+
+    delete from pgq.bulk_write as w
+    where w.bulk_write_id = target.bulk_write_id;
+
+    return target.committed_at is null;
+end
+$$;
+
+comment on function pgq._forget_write(bigint) is
+'Forgets a bulk write, unless somebody is at work on it; true when it was an open one.';
+
 -- ==== sql/operations/_clean_writes.sql
 
 create function pgq._clean_writes(moment timestamptz)
@@ -16041,61 +16826,79 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    target pgq.bulk_write;
-    lost uuid;
+    -- One call does so much of each; the next one goes on.
+    most constant integer := 1000;
+    room integer;
+    removed integer;
+    target record;
 begin
     -- Given up: nobody came to commit them, or there is nothing left to write to.
     for target in
-        select w.*
+        select w.bulk_write_id, w.write_id
         from pgq.bulk_write as w
         where w.committed_at is null
-            and (
-                w.expires_at <= _clean_writes.moment
-                or not exists (
-                    select
-                    from pgq.topic as t
-                    where t.topic_id = w.topic_id
-                )
-                and not exists (
-                    select
-                    from pgq.queue as q
-                    where q.queue_id = w.queue_id
-                )
-            )
-        for update of w skip locked
+            and w.expires_at <= _clean_writes.moment
+        order by w.expires_at
+        limit most
+        for update skip locked
     loop
-        delete from pgq.bulk_write as w
-        where w.bulk_write_id = target.bulk_write_id;
-
-        return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_report;
+        if pgq._forget_write(target.bulk_write_id) then
+            return next row(
+                'bulk write forgotten', target.write_id::text, 1
+            )::pgq.cleanup_report;
+        end if;
     end loop;
 
-    -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
-    delete from pgq.bulk_write as w
-    where w.producer is null
-        and w.committed_at <= _clean_writes.moment - interval '1 day'
-        or w.committed_at is not null
-        and not exists (
-            select
-            from pgq.topic as t
-            where t.topic_id = w.topic_id
-        )
+    for target in
+        select w.bulk_write_id, w.write_id
+        from pgq._dropped_targets() as d
+        cross join lateral (
+            select o.bulk_write_id, o.write_id
+            from pgq.bulk_write as o
+            where coalesce(o.topic_id, 0) = d.topic_id
+                and coalesce(o.queue_id, 0) = d.queue_id
+            limit most
+        ) as w
+        limit most
+    loop
+        if pgq._forget_write(target.bulk_write_id) then
+            return next row(
+                'bulk write forgotten', target.write_id::text, 1
+            )::pgq.cleanup_report;
+        end if;
+    end loop;
+
+    delete from pgq.bulk_producer as p
+    where not exists (
+        select
+        from pgq.topic as t
+        where t.topic_id = p.topic_id
+    )
         and not exists (
             select
             from pgq.queue as q
-            where q.queue_id = w.queue_id
+            where q.queue_id = p.queue_id
         );
 
-    -- What writers staged who did not know yet that their write had ended.
-    for lost in
+    -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
+    delete from pgq.bulk_write as w
+    where w.bulk_write_id = any(
+        array(
+            select o.bulk_write_id
+            from pgq.bulk_write as o
+            where o.producer is null
+                and o.committed_at <= _clean_writes.moment - interval '1 day'
+            order by o.committed_at
+            limit most
+            for update skip locked
+        )
+    );
+
+    -- What is left of writes that have ended, where no chunk is open.
+    room := most;
+    for target in
         select s.write_id
-        from (
-            select m.write_id from pgq.staged_write as m
-            union
-            select k.write_id from pgq.staged_task as k
-            union
-            select c.write_id from pgq.staged_chunk as c
-        ) as s
+        from pgq.staged_write as s
         where not exists (
             select
             from pgq.bulk_write as w
@@ -16103,15 +16906,42 @@ begin
                 and w.committed_at is null
         )
     loop
-        perform pgq._forget_staged(lost);
+        removed := pgq._forget_staged(target.write_id, room);
+        room := room - coalesce(removed, 0);
 
-        return next row('staged write removed', lost::text, 1)::pgq.cleanup_report;
+        if room > 0 and removed is not null then
+            return next row(
+                'staged write removed', target.write_id::text, 1
+            )::pgq.cleanup_report;
+        elsif removed > 0 then
+            return next row(
+                'part of staged write removed', target.write_id::text, removed
+            )::pgq.cleanup_report;
+        end if;
+        exit when room = 0;
+    end loop;
+
+    room := most;
+    for target in
+        select g.bulk_write_id
+        from pgq.published_write as g
+        where not exists (
+            select
+            from pgq.bulk_write as w
+            where w.bulk_write_id = g.bulk_write_id
+                and w.committed_at is null
+        )
+    loop
+        removed := pgq._forget_published(target.bulk_write_id, room);
+        room := room - coalesce(removed, 0);
+        exit when room = 0;
     end loop;
 end
 $$;
 
 comment on function pgq._clean_writes(timestamptz) is
-'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.';
+'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.
+It waits for nobody, and removes 1000 of a kind at most.';
 
 -- ==== sql/operations/_carry_jobs.sql
 

@@ -126,17 +126,36 @@
 \ir queue/extend_lease_batch.sql
 \ir queue/redrive.sql
 
--- Bulk writes: many writers, one commit
+-- Bulk writes: what is wrong with a chunk
 \ir bulk/_fail_write_lost.sql
-\ir bulk/_unpack.sql
-\ir bulk/_forget_staged.sql
-\ir bulk/_write_messages.sql
+\ir bulk/_check_lengths.sql
 \ir bulk/_check_packed.sql
-\ir bulk/_publish_packed.sql
+\ir bulk/_check_chunk.sql
+\ir bulk/_check_target.sql
+
+-- Bulk writes: what is left of them
+\ir bulk/_forget_staged.sql
+\ir bulk/_forget_published.sql
+\ir bulk/_forget_older.sql
+
+-- Bulk writes: many writers, one commit
+\ir bulk/_check_remembered.sql
 \ir bulk/begin_write.sql
+\ir bulk/_find_write.sql
+\ir bulk/_unpack.sql
+\ir bulk/_write_messages.sql
+\ir bulk/_publish_packed.sql
+\ir bulk/_note_task.sql
+\ir bulk/_note_chunk.sql
+\ir bulk/_check_staged.sql
 \ir bulk/write_chunk.sql
+\ir bulk/_count_written.sql
+\ir bulk/_check_staged_delays.sql
+\ir bulk/_publish_staged.sql
 \ir bulk/commit_write.sql
 \ir bulk/abort_write.sql
+
+-- Bulk writes: views to insert into
 \ir bulk/_write_chunk_row.sql
 \ir bulk/_publish_row.sql
 \ir bulk/_enqueue_row.sql
@@ -150,6 +169,8 @@
 \ir operations/_sweep_floors.sql
 \ir operations/_clean_jobs.sql
 \ir operations/_clean_positions.sql
+\ir operations/_dropped_targets.sql
+\ir operations/_forget_write.sql
 \ir operations/_clean_writes.sql
 \ir operations/_carry_jobs.sql
 \ir operations/_clean_leftovers.sql

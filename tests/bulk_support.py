@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
 
-from log_support import new_name
+from log_support import aside, new_name
 from pgq import Client
+from support import backend_pid, wait_until_blocked
+
+Result = TypeVar("Result")
 
 __all__ = [
     "NOBODY",
     "begin",
+    "blocked",
     "contents_of",
     "new_queue",
     "new_topic",
@@ -103,3 +108,11 @@ def staged(connection: psycopg.Connection[Any], write_id: UUID | None = None) ->
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def blocked(observer: Client, waiter: Client, work: Callable[[], Result]) -> Future[Result]:
+    """Run something on the waiter's connection and return once it waits for a lock."""
+    future = aside(work)
+    wait_until_blocked(observer.connection, backend_pid(waiter.connection))
+    assert not future.done()
+    return future

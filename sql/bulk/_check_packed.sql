@@ -12,36 +12,50 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    size integer := cardinality(_check_packed.lengths);
-    whole bigint;
-    shortest integer;
+    size integer := pgq._check_lengths(_check_packed.packed, _check_packed.lengths);
 begin
-    select coalesce(sum(l.length), 0), min(l.length)
-    into whole, shortest
-    from unnest(_check_packed.lengths) as l (length);
-
-    if array_position(_check_packed.lengths, null) is not null
-        or array_position(_check_packed.starts, null) is not null
-        or shortest < 0
-    then
-        raise exception 'a batch must not contain null'
-            using errcode = '22004',
-                detail = 'A length or start is null or negative; nothing was stored.';
+    if greatest(
+        array_ndims(_check_packed.starts),
+        array_ndims(_check_packed.lengths),
+        array_ndims(_check_packed.keys),
+        array_ndims(_check_packed.headers)
+    ) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
     end if;
-    if whole <> length(_check_packed.packed)
-        or cardinality(_check_packed.starts) <> size
-        or _check_packed.starts[1] <> 1
-        or _check_packed.starts[size] + _check_packed.lengths[size] - 1 <> whole
+    if cardinality(_check_packed.starts) <> size
+        or cardinality(_check_packed.keys) <> size
+        or cardinality(_check_packed.headers) <> size
     then
-        raise exception 'the lengths of a chunk do not add up to its size'
+        raise exception 'the arrays of a batch must have the same length'
             using errcode = '22023',
-                detail = format(
-                    'Lengths: %s bytes; chunk: %s bytes.', whole, length(_check_packed.packed)
+                detail = concat_ws(
+                    ', ',
+                    'messages: ' || size,
+                    'starts: ' || cardinality(_check_packed.starts),
+                    'keys: ' || cardinality(_check_packed.keys),
+                    'headers: ' || cardinality(_check_packed.headers)
                 );
     end if;
-    if cardinality(_check_packed.keys) <> size or cardinality(_check_packed.headers) <> size then
-        raise exception 'the arrays of a batch must have the same length'
-            using errcode = '22023';
+    if array_position(_check_packed.starts, null) is not null then
+        raise exception 'a batch must not contain null'
+            using errcode = '22004',
+                detail = 'One of the starts is null; nothing was stored.';
+    end if;
+
+    -- Whether each content begins where the one before ends is for the writer to see to; here is
+    -- looked at the first and the last one.
+    if size > 0
+        and (
+            _check_packed.starts[array_lower(_check_packed.starts, 1)] <> 1
+            or _check_packed.starts[array_upper(_check_packed.starts, 1)]::bigint
+            + _check_packed.lengths[array_upper(_check_packed.lengths, 1)] - 1
+            <> length(_check_packed.packed)
+        )
+    then
+        raise exception 'the starts of a chunk do not fit its lengths'
+            using errcode = '22023',
+                hint = 'They count from 1; leave them out to have them found from the lengths.';
     end if;
     if _check_packed.headers is not null
         and exists (

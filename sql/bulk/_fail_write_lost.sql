@@ -12,11 +12,15 @@ begin
     end if;
     raise exception 'bulk write % cannot go on', _fail_write_lost.write_id
         using errcode = 'MQ008',
-            detail = _fail_write_lost.reason,
-            hint = 'Begin the write anew with pgq.begin_write; with the same producer and seq '
+            detail = coalesce(
+                _fail_write_lost.reason,
+                'There is no open write of this id: it was started again under another id, '
+                'aborted or forgotten, or there never was one.'
+            ),
+            hint = 'Start the write again with pgq.begin_write; with the same producer and seq '
                 'nothing is written twice.';
 end
 $$;
 
 comment on function pgq._fail_write_lost(uuid, text) is
-'Raises MQ008.';
+'Raises MQ008; without a reason, because there is no open write of this id.';

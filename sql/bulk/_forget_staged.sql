@@ -1,21 +1,55 @@
-create function pgq._forget_staged(write_id uuid)
-returns void
+create function pgq._forget_staged(write_id uuid, most integer)
+returns integer
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    removed integer;
 begin
-    delete from pgq.staged_write as w
-    where w.write_id = _forget_staged.write_id;
+    -- An old snapshot does not show all that is staged.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return null;
+    end if;
 
+    perform
+    from pgq.staged_write as s
+    where s.write_id = _forget_staged.write_id
+    for update skip locked;
+
+    if not found then
+        return null;
+    end if;
+
+    -- By address, which nobody changes now: a join has bad plans while statistics are missing.
     delete from pgq.staged_chunk as c
-    where c.write_id = _forget_staged.write_id;
+    where c.ctid = any(
+        array(
+            select f.ctid
+            from pgq.staged_chunk as f
+            where f.write_id = _forget_staged.write_id
+            limit _forget_staged.most
+        )
+    );
+
+    get diagnostics removed = row_count;
+    if removed = _forget_staged.most then
+        return removed;
+    end if;
 
     delete from pgq.staged_task as k
     where k.write_id = _forget_staged.write_id;
+
+    delete from pgq.staged_write as s
+    where s.write_id = _forget_staged.write_id;
+
+    return removed;
 end
 $$;
 
-comment on function pgq._forget_staged(uuid) is
-'Removes what was staged for a bulk write.';
+comment on function pgq._forget_staged(uuid, integer) is
+'Removes what was staged for a bulk write, so many chunks at most, and says how many it removed.
+When fewer than allowed, nothing is left. Null: nothing was removed, because chunks of it are open
+or nothing is staged, or under REPEATABLE READ or SERIALIZABLE; cleanup then removes it. It waits
+for nobody.';

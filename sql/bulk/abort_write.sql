@@ -9,6 +9,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
+set lock_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
@@ -29,13 +30,18 @@ begin
         return false;
     end if;
 
-    perform pgq._forget_staged(target.write_id);
+    -- Chunks that are open are not waited for: cleanup removes what they leave behind.
+    if target.atomic then
+        perform pgq._forget_staged(target.write_id, null);
+    elsif target.producer is null then
+        perform pgq._forget_published(target.bulk_write_id, null);
+    end if;
 
     if target.atomic or target.producer is null then
         delete from pgq.bulk_write as w
         where w.bulk_write_id = target.bulk_write_id;
     else
-        -- What was published stays, and is left out when the write is begun anew.
+        -- What was published stays, and is left out when the write is started again.
         update pgq.bulk_write as w
         set write_id = gen_random_uuid()
         where w.bulk_write_id = target.bulk_write_id;
@@ -45,7 +51,10 @@ end
 $$;
 
 comment on function pgq.abort_write(uuid) is
-'Gives up a bulk write, removes what was staged for it, and refuses those who still write.
-Chunks that were published already stay; when the write is begun anew they are left out. False when
-there is no such write, or it has been committed.
-Errors: 22004 no write_id.';
+'Gives up a bulk write, removes what was staged for it, and refuses writers that come later.
+Chunks that were published already stay, and so do those whose transactions are under way and
+commit; when the write is started again they are left out. False when there is no such write, or it
+has been committed.
+Errors: 22004 no write_id, 55P03 another transaction that begins, commits or aborts the same write
+stayed open for 60 s: call it again, 40001 under REPEATABLE READ or SERIALIZABLE when another
+transaction was first.';

@@ -16,6 +16,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
+set lock_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
@@ -61,7 +62,6 @@ begin
         end if;
     end if;
 
-    moment := pgq._clock();
     loop
         select w.*
         into known
@@ -69,31 +69,20 @@ begin
         where w.producer = begin_write.producer
             and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
             and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
-            and w.seq = begin_write.seq
-        for update;
+            and w.seq = begin_write.seq;
+
+        -- What is committed stays so, and nobody has to wait to be told.
+        if known.committed_at is null and known.bulk_write_id is not null then
+            select w.*
+            into known
+            from pgq.bulk_write as w
+            where w.bulk_write_id = known.bulk_write_id
+            for update;
+        end if;
 
         exit when known.bulk_write_id is not null;
 
-        -- commit_write keeps the newest of a producer, so an older one may have been forgotten.
-        if exists (
-            select
-            from pgq.bulk_write as w
-            where w.producer = begin_write.producer
-                and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
-                and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
-                and w.committed_at is not null
-                and w.seq > begin_write.seq
-            order by w.seq desc
-            offset 999
-        ) then
-            raise exception 'write % of producer "%" is older than what is remembered',
-                begin_write.seq, begin_write.producer
-                using errcode = '22023',
-                    detail = 'The newest 1000 writes of a producer are remembered, by seq.',
-                    hint = 'Nobody can tell whether it was written before. If you know that it '
-                        'was not, write it under another name of the producer.';
-        end if;
-
+        moment := pgq._clock();
         insert into pgq.bulk_write (
             topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
         )
@@ -112,9 +101,15 @@ begin
         into known;
 
         if known.bulk_write_id is not null then
-            insert into pgq.staged_write (write_id)
-            select known.write_id
-            where known.atomic;
+            perform pgq._check_remembered(known);
+
+            if known.atomic then
+                insert into pgq.staged_write (write_id)
+                values (known.write_id);
+            else
+                insert into pgq.published_write (bulk_write_id)
+                values (known.bulk_write_id);
+            end if;
 
             return row(known.write_id, null, null, false)::pgq.bulk_write_state;
         end if;
@@ -132,20 +127,34 @@ begin
                 hint = 'Go on in the mode in which it was begun.';
     end if;
 
-    -- Whoever still writes with the old id is refused from now on.
-    perform pgq._forget_staged(known.write_id);
+    -- Writers of the earlier attempt may still be at it, and none of them is waited for.
+    --
+    -- Atomic: what they staged belongs to the old id, which nobody can commit any more. What cannot
+    -- be removed now is left to cleanup.
+    --
+    -- Not atomic: their chunks will be published, if their transactions commit. A chunk that comes
+    -- again waits for the one that is open, and commit_write for all of them; where one is not
+    -- among those of the new attempt, commit_write tells by the number of the attempt. So they
+    -- are as good as chunks that were published before this call.
+    if known.atomic then
+        perform pgq._forget_staged(known.write_id, null);
+    end if;
+
+    moment := pgq._clock();
     update pgq.bulk_write as w
     set
         write_id = gen_random_uuid(),
+        attempt = w.attempt + 1,
         begun_at = moment,
         expires_at = moment + begin_write.timeout
     where w.bulk_write_id = known.bulk_write_id
     returning w.write_id
     into known.write_id;
 
-    insert into pgq.staged_write (write_id)
-    select known.write_id
-    where known.atomic;
+    if known.atomic then
+        insert into pgq.staged_write (write_id)
+        values (known.write_id);
+    end if;
 
     return row(known.write_id, null, null, false)::pgq.bulk_write_state;
 end
@@ -155,12 +164,15 @@ comment on function pgq.begin_write(text, text, text, bigint, boolean, interval)
 'Begins a write of many writers to a topic or a queue, and returns the id that they write with.
 Commit it before they begin. They add chunks with write_chunk; commit_write ends it, abort_write
 gives it up. An atomic write is staged, and seen all at once when it is committed; else each chunk
-is published as it comes. With producer and seq it is known again: when it was committed before,
-the result says so (repeated) and there is nothing to do; when it is still open it begins anew, the
-writers of the earlier attempt are refused from then on, and chunks that were published already are
-left out. The newest 1000 writes of a producer are remembered for each topic and queue. A write
-that is not committed within the timeout is forgotten by cleanup; what chunks of it published stays,
-and comes a second time when it is begun anew after that.
+is published as it comes. With producer and seq a repeated write is recognised: when it was
+committed before, the result says so (repeated) and there is nothing to do. When it is still open,
+it is started again under a new id: writers that come with the old id are refused, and chunks that
+were published already are left out. Writers of the old id that are in the middle of a transaction
+are not waited for: what they stage is never published, and what they publish counts as published
+before. The newest 1000 writes of a producer are remembered for each topic and queue. A write that
+is not committed within the timeout is forgotten by cleanup; what chunks of it published stays, and
+is published a second time when the write is started again after that.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, or a null, 22023 both,
 producer without seq, a seq older than what is remembered, or a write begun in the other mode,
-40001 under REPEATABLE READ or SERIALIZABLE when another one was first.';
+55P03 another transaction that begins, commits or aborts the same write stayed open for 60 s: call
+it again, 40001 under REPEATABLE READ or SERIALIZABLE when another one was first.';

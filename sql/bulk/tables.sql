@@ -8,6 +8,7 @@ create table pgq.bulk_write (
     seq bigint,
     atomic boolean not null,
     write_id uuid not null unique,
+    attempt integer not null default 1,
     begun_at timestamptz not null,
     expires_at timestamptz not null,
     committed_at timestamptz,
@@ -17,28 +18,55 @@ create table pgq.bulk_write (
 );
 
 create unique index bulk_write_seq on pgq.bulk_write
-(producer, coalesce(topic_id, 0), coalesce(queue_id, 0), seq);
+(coalesce(topic_id, 0), coalesce(queue_id, 0), producer, seq);
+-- Where cleanup looks, however many writes are remembered.
+create index bulk_write_open on pgq.bulk_write (expires_at) where committed_at is null;
+create index bulk_write_nameless on pgq.bulk_write (committed_at) where producer is null;
 
 comment on table pgq.bulk_write is
-'What many writers write as one: open until it is committed, then kept to know it again.';
+'What many writers write as one: open until it is committed, then kept to recognise it.';
 comment on column pgq.bulk_write.topic_id is 'The topic that is written to; null: a queue.';
 comment on column pgq.bulk_write.queue_id is 'The queue that is written to; null: a topic.';
 comment on column pgq.bulk_write.producer is
-'Who writes; with seq it tells a repeated write; null: not to be told.';
+'Who writes; with seq it identifies the write when it is repeated; null: it cannot be repeated.';
 comment on column pgq.bulk_write.seq is 'The number that the producer gave the write.';
 comment on column pgq.bulk_write.atomic is
 'Whether chunks are staged until the commit, or published as they come.';
 comment on column pgq.bulk_write.write_id is
-'The token of those who may write: a new begin gives out a new one, and the old ones are refused.';
-comment on column pgq.bulk_write.begun_at is 'When it was begun, the last time.';
+'The token of those who may write; each start of the write gives out a new one.';
+comment on column pgq.bulk_write.attempt is 'How often it was started.';
+comment on column pgq.bulk_write.begun_at is 'When it was started, the last time.';
 comment on column pgq.bulk_write.expires_at is
 'From when on cleanup forgets it, should it still be open.';
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
+create table pgq.bulk_producer (
+    producer text not null,
+    topic_id bigint,
+    queue_id bigint,
+    forgotten_seq bigint,
+    check (num_nonnulls(topic_id, queue_id) = 1)
+);
+
+create unique index bulk_producer_key on pgq.bulk_producer
+(coalesce(topic_id, 0), coalesce(queue_id, 0), producer);
+
+comment on table pgq.bulk_producer is
+'What is left of the writes that commit_write forgot, because their producer made newer ones.';
+comment on column pgq.bulk_producer.topic_id is 'The topic that it writes to; null: a queue.';
+comment on column pgq.bulk_producer.queue_id is 'The queue that it writes to; null: a topic.';
+comment on column pgq.bulk_producer.forgotten_seq is
+'The highest number of a write that was forgotten; null: none was.';
+
 -- What is staged is written a second time when it is published, so the first time goes without
 -- write-ahead log. A crash or a failover empties these tables, the mark of the write is gone then,
--- and it has to be begun anew: what some tasks staged is never taken for what all did.
+-- and it has to be started again: what some tasks staged is never taken for what all did.
+--
+-- Chunks lock the mark for key share until their transaction ends, and whoever removes it locks it
+-- for update. So commit_write waits for chunks that are open and counts them, one that comes later
+-- finds no mark or, in an old snapshot, fails with 40001, and as long as a row is staged there is
+-- the mark of its write.
 create unlogged table pgq.staged_write (
     write_id uuid primary key
 );
@@ -108,13 +136,23 @@ comment on column pgq.staged_chunk.keys is 'The key of each message; null: no ke
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
 
+-- The same for writes that are not atomic. It belongs to the write and not to one attempt:
+-- commit_write waits for open chunks of earlier attempts as well, since these will be published.
+create table pgq.published_write (
+    bulk_write_id bigint primary key
+);
+
+comment on table pgq.published_write is
+'Marks the writes that are open and not atomic: chunks lock it, commit_write removes it.';
+
+-- No foreign key: cleanup removes many chunks in several calls, and their write first.
 create table pgq.published_chunk (
-    bulk_write_id bigint not null references pgq.bulk_write (bulk_write_id) on delete cascade,
+    bulk_write_id bigint not null,
     task integer not null,
     chunk integer not null,
     messages integer not null,
     digest bigint not null,
-    write_id uuid not null,
+    attempt integer not null,
     primary key (bulk_write_id, task, chunk)
 );
 
@@ -122,6 +160,6 @@ comment on table pgq.published_chunk is
 'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
 comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.published_chunk.messages is 'How many messages it had.';
-comment on column pgq.published_chunk.write_id is 'The attempt that wrote it last.';
+comment on column pgq.published_chunk.attempt is 'The newest attempt of the write that wrote it.';
 comment on column pgq.published_chunk.digest is
-'A hash of its contents, to notice that a repeated task made other chunks.';
+'A hash of all that it says, to notice that a repeated task made other chunks.';

@@ -13,3 +13,17 @@ comment on column pgq.bulk_write_state.messages is
 comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
 comment on column pgq.bulk_write_state.repeated is
 'Whether it had been committed before this call, which changed nothing.';
+
+create type pgq._write_target as (
+    bulk_write_id bigint,
+    atomic boolean,
+    attempt integer,
+    topic_id bigint,
+    topic text,
+    partitions integer,
+    queue_id bigint,
+    queue text,
+    retention interval
+);
+
+comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';

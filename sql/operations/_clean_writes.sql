@@ -6,61 +6,79 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    target pgq.bulk_write;
-    lost uuid;
+    -- One call does so much of each; the next one goes on.
+    most constant integer := 1000;
+    room integer;
+    removed integer;
+    target record;
 begin
     -- Given up: nobody came to commit them, or there is nothing left to write to.
     for target in
-        select w.*
+        select w.bulk_write_id, w.write_id
         from pgq.bulk_write as w
         where w.committed_at is null
-            and (
-                w.expires_at <= _clean_writes.moment
-                or not exists (
-                    select
-                    from pgq.topic as t
-                    where t.topic_id = w.topic_id
-                )
-                and not exists (
-                    select
-                    from pgq.queue as q
-                    where q.queue_id = w.queue_id
-                )
-            )
-        for update of w skip locked
+            and w.expires_at <= _clean_writes.moment
+        order by w.expires_at
+        limit most
+        for update skip locked
     loop
-        delete from pgq.bulk_write as w
-        where w.bulk_write_id = target.bulk_write_id;
-
-        return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_report;
+        if pgq._forget_write(target.bulk_write_id) then
+            return next row(
+                'bulk write forgotten', target.write_id::text, 1
+            )::pgq.cleanup_report;
+        end if;
     end loop;
 
-    -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
-    delete from pgq.bulk_write as w
-    where w.producer is null
-        and w.committed_at <= _clean_writes.moment - interval '1 day'
-        or w.committed_at is not null
-        and not exists (
-            select
-            from pgq.topic as t
-            where t.topic_id = w.topic_id
-        )
+    for target in
+        select w.bulk_write_id, w.write_id
+        from pgq._dropped_targets() as d
+        cross join lateral (
+            select o.bulk_write_id, o.write_id
+            from pgq.bulk_write as o
+            where coalesce(o.topic_id, 0) = d.topic_id
+                and coalesce(o.queue_id, 0) = d.queue_id
+            limit most
+        ) as w
+        limit most
+    loop
+        if pgq._forget_write(target.bulk_write_id) then
+            return next row(
+                'bulk write forgotten', target.write_id::text, 1
+            )::pgq.cleanup_report;
+        end if;
+    end loop;
+
+    delete from pgq.bulk_producer as p
+    where not exists (
+        select
+        from pgq.topic as t
+        where t.topic_id = p.topic_id
+    )
         and not exists (
             select
             from pgq.queue as q
-            where q.queue_id = w.queue_id
+            where q.queue_id = p.queue_id
         );
 
-    -- What writers staged who did not know yet that their write had ended.
-    for lost in
+    -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
+    delete from pgq.bulk_write as w
+    where w.bulk_write_id = any(
+        array(
+            select o.bulk_write_id
+            from pgq.bulk_write as o
+            where o.producer is null
+                and o.committed_at <= _clean_writes.moment - interval '1 day'
+            order by o.committed_at
+            limit most
+            for update skip locked
+        )
+    );
+
+    -- What is left of writes that have ended, where no chunk is open.
+    room := most;
+    for target in
         select s.write_id
-        from (
-            select m.write_id from pgq.staged_write as m
-            union
-            select k.write_id from pgq.staged_task as k
-            union
-            select c.write_id from pgq.staged_chunk as c
-        ) as s
+        from pgq.staged_write as s
         where not exists (
             select
             from pgq.bulk_write as w
@@ -68,12 +86,39 @@ begin
                 and w.committed_at is null
         )
     loop
-        perform pgq._forget_staged(lost);
+        removed := pgq._forget_staged(target.write_id, room);
+        room := room - coalesce(removed, 0);
 
-        return next row('staged write removed', lost::text, 1)::pgq.cleanup_report;
+        if room > 0 and removed is not null then
+            return next row(
+                'staged write removed', target.write_id::text, 1
+            )::pgq.cleanup_report;
+        elsif removed > 0 then
+            return next row(
+                'part of staged write removed', target.write_id::text, removed
+            )::pgq.cleanup_report;
+        end if;
+        exit when room = 0;
+    end loop;
+
+    room := most;
+    for target in
+        select g.bulk_write_id
+        from pgq.published_write as g
+        where not exists (
+            select
+            from pgq.bulk_write as w
+            where w.bulk_write_id = g.bulk_write_id
+                and w.committed_at is null
+        )
+    loop
+        removed := pgq._forget_published(target.bulk_write_id, room);
+        room := room - coalesce(removed, 0);
+        exit when room = 0;
     end loop;
 end
 $$;
 
 comment on function pgq._clean_writes(timestamptz) is
-'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.';
+'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.
+It waits for nobody, and removes 1000 of a kind at most.';

@@ -39,7 +39,7 @@ def test_staged_chunks_are_removed(client: Client, connection: AnyConnection) ->
 
 @pytest.mark.parametrize("producer", [None, "job"])
 def test_published_chunks_stay(client: Client, producer: str | None) -> None:
-    """A producer that begins anew writes what is missing."""
+    """A producer that starts it again writes what is missing."""
     topic = new_topic(client)
     target = {"topic": topic, "atomic": False}
     if producer:

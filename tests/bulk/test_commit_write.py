@@ -200,27 +200,11 @@ def test_delays(client: Client) -> None:
     assert waiting(client, queue) == numbers(1, 2)
 
 
-def test_what_enqueue_batch_refuses(client: Client) -> None:
-    """Nothing of the write is there then; begun anew it can be mended."""
-    queue = new_queue(client)
-    for sqlstate, more in (("22023", {"priority": 10}), ("22023", {"delay": timedelta(days=-1)})):
-        target = {"queue": queue, "producer": "job", "seq": 1}
-        write_id = begin(client, **target)
-        stage(client, write_id, numbers(1, 1))
-        stage(client, write_id, numbers(2, 2), task=1, **more)
-        refused(sqlstate, client.commit_write, write_id=write_id)
-        assert waiting(client, queue) == []
-    write_id = begin(client, **target)
-    stage(client, write_id, numbers(3, 3))
-    client.commit_write(write_id)
-    assert waiting(client, queue) == numbers(3, 3)
-
-
 # ---------------------------------------------------------------------------- refusals
 
 
 def test_a_task_without_its_last_chunk(client: Client) -> None:
-    """MQ008, and nothing is published; begun anew it works."""
+    """MQ008, and nothing is published; started again it works."""
     target = {"topic": new_topic(client), "producer": "job", "seq": 1}
     write_id = begin(client, **target)
     stage(client, write_id, numbers(1, 2))
@@ -320,6 +304,32 @@ def test_read_uncommitted_is_read_committed(client: Client, connect: Connect) ->
     assert writer.commit_write(write_id).messages == 6
     session.commit()
     assert contents_of(client, topic) == {0: numbers(1, 6)}
+
+
+def test_ten_thousand_chunks(client: Client, connection: AnyConnection) -> None:
+    """They take a second or two, not a minute, also in a session that made its plans with few."""
+    topic = new_topic(client, partitions=2)
+    write_id = begin(client, topic=topic)
+    stage(client, write_id, [])
+    client.commit_write(write_id)
+    write_id = begin(client, topic=topic)
+    connection.execute(
+        """
+        with task as (
+            insert into pgq.staged_task (write_id, task, task_attempt, messages)
+            select %(write_id)s, n, 'a', 1000 from generate_series(0, 9) as n
+            returning write_id, task
+        )
+
+        insert into pgq.staged_chunk (write_id, task, chunk, messages, packed, starts, lengths)
+        select write_id, task, n, 1, convert_to(n::text, 'UTF8'), '{1}', array[length(n::text)]
+        from task, generate_series(0, 999) as n
+        """,
+        {"write_id": write_id},
+    )
+    connection.execute("set statement_timeout = '20s'")
+    assert client.commit_write(write_id).messages == 10000
+    assert [found[:1000] for found in contents_of(client, topic).values()] == [numbers(0, 999)] * 2
 
 
 def test_a_write_of_nothing(client: Client) -> None:

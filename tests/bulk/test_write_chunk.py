@@ -119,7 +119,7 @@ def test_what_is_for_jobs_only_and_for_messages_only(client: Client, atomic: boo
 
 @MODES
 def test_unknown_writes_are_refused(client: Client, atomic: bool) -> None:
-    """Never begun, begun anew, aborted, committed, or no id at all."""
+    """Never begun, started again, aborted, committed, or no id at all."""
     refused("22004", client.write_chunk, write_id=None, **chunk())
     refused("MQ008", client.write_chunk, write_id=NOBODY, **chunk())
     target = {"topic": new_topic(client), "producer": "p", "seq": 1, "atomic": atomic}

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 import pytest
 
-from bulk_support import begin, contents_of, new_queue, new_topic, numbers, stage, waiting
+from bulk_support import (
+    begin,
+    blocked,
+    contents_of,
+    new_queue,
+    new_topic,
+    numbers,
+    stage,
+    waiting,
+)
 from log_support import PATIENCE, aside
 from pgq import Client, WriteLost
-from support import backend_pid, wait_until_blocked
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-Result = TypeVar("Result")
 MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
 
 
@@ -31,14 +37,6 @@ def dsn(shared_dsn: str) -> str:
 def client(connection: AnyConnection) -> Client:
     """A client on an autocommit connection."""
     return Client(connection)
-
-
-def blocked(observer: Client, waiter: Client, work: Callable[[], Result]) -> Future[Result]:
-    """Run something on the waiter's connection and return once it waits for a lock."""
-    future = aside(work)
-    wait_until_blocked(observer.connection, backend_pid(waiter.connection))
-    assert not future.done()
-    return future
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])
@@ -99,7 +97,7 @@ def test_two_commits_of_one_write(client: Client, connect: Connect, atomic: bool
 
 
 @MODES
-def test_beginning_anew_waits_for_a_commit(client: Client, connect: Connect, atomic: bool) -> None:
+def test_starting_again_waits_for_a_commit(client: Client, connect: Connect, atomic: bool) -> None:
     """It learns that the write was committed, or takes it over if that is rolled back."""
     for commits in (True, False):
         topic = new_topic(client)
@@ -160,37 +158,55 @@ def test_a_commit_waits_for_a_chunk_in_flight(client: Client, connect: Connect) 
 
 
 @pytest.mark.parametrize("how", ["anew", "aborted"])
-def test_a_chunk_waits_for_the_end_of_its_write(client: Client, connect: Connect, how: str) -> None:
-    """Not atomic: begun anew or aborted by another connection, it is refused."""
+@MODES
+def test_a_chunk_beside_the_end_of_its_attempt(
+    client: Client, connect: Connect, atomic: bool, how: str
+) -> None:
+    """It comes before that, as long as that is not committed, and after it it is refused."""
     topic = new_topic(client)
-    target = {"topic": topic, "producer": "job", "seq": 1, "atomic": False}
+    target = {"topic": topic, "producer": "job", "seq": 1, "atomic": atomic}
     write_id = begin(client, **target)
     first, second = connect(), connect()
+    stage(Client(second), write_id, numbers(1, 2))
     if how == "anew":
         begin(Client(first), **target)
     else:
         assert Client(first).abort_write(write_id)
-    writer = Client(second)
-    late = blocked(client, writer, lambda: stage(writer, write_id, numbers(1, 2)))
+    stage(Client(second), write_id, numbers(3, 4), task=1)
     first.commit()
+    second.commit()
     with pytest.raises(WriteLost):
-        late.result(PATIENCE)
-    assert contents_of(client, topic) == {}
+        stage(client, write_id, numbers(5, 6), task=2)
+    # published before, or left behind
+    assert contents_of(client, topic) == ({} if atomic else {0: numbers(1, 4)})
+    again = begin(client, **target)
+    for task in (0, 1):
+        contents = numbers(1 + 2 * task, 2 + 2 * task)
+        assert stage(client, again, contents, task=task) is atomic
+    assert client.commit_write(again).messages == 4
+    assert contents_of(client, topic) == {0: numbers(1, 4)}
 
 
 def test_an_attempt_in_flight_when_its_write_is_committed(client: Client, connect: Connect) -> None:
-    """Atomic: what it staged too late is never published."""
+    """Atomic: the commit sees it, and does not publish half of it."""
     topic = new_topic(client)
     write_id = begin(client, topic=topic)
     stage(client, write_id, numbers(1, 2))
-    session = connect()
+    session, committing = connect(), connect()
     stage(Client(session), write_id, numbers(3, 4), task=1, last=False)
-    assert client.commit_write(write_id).messages == 2
+    committer = Client(committing)
+    done = blocked(client, committer, lambda: committer.commit_write(write_id))
+    session.commit()
+    with pytest.raises(WriteLost) as caught:
+        done.result(PATIENCE)
+    assert "Task 1" in str(caught.value.detail)
+    committing.rollback()
+    stage(Client(session), write_id, numbers(5, 6), task=1, chunk=1)
+    session.commit()
+    assert client.commit_write(write_id).messages == 6
     with pytest.raises(WriteLost):
-        stage(Client(session), write_id, numbers(5, 6), task=1, chunk=1)
-    session.rollback()
-    assert client.commit_write(write_id).messages == 2
-    assert contents_of(client, topic) == {0: numbers(1, 2)}
+        stage(client, write_id, numbers(7, 8), task=2)
+    assert contents_of(client, topic) == {0: numbers(1, 6)}
 
 
 def test_publishers_wait_for_the_commit_of_a_write(client: Client, connect: Connect) -> None:

@@ -47,7 +47,7 @@ def crash(server: Server) -> Iterator[Callable[[], Client]]:
 
 
 def written_once(client: Client, count: int) -> None:
-    """Begun anew, the write works, and exactly once."""
+    """Started again, the write works, and exactly once."""
     state = client.begin_write(**TARGET)
     assert not state.repeated
     for task in range(2):
@@ -120,7 +120,7 @@ def test_killed_between_chunks_that_are_published(crash: Callable[[], Client]) -
 def test_a_standby_takes_over(
     server: Server, start_server: StartServer, crash: Callable[[], Client]
 ) -> None:
-    """What is staged is not replicated: the write is lost there, and begun anew it works."""
+    """What is staged is not replicated: the write is lost there, and started again it works."""
     folder: Path = server.directory / "standby"
     server.run(
         "pg_basebackup",

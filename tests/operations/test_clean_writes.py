@@ -9,7 +9,16 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from bulk_support import begin, contents_of, new_queue, new_topic, numbers, stage, staged
+from bulk_support import (
+    begin,
+    contents_of,
+    new_queue,
+    new_topic,
+    numbers,
+    stage,
+    staged,
+    waiting,
+)
 from jobs import AnyConnection, Connect, cleanup
 from log_support import refused
 from pgq import Client
@@ -56,7 +65,7 @@ def test_a_write_past_its_timeout(
     assert contents_of(client, target["topic"]) == ({} if atomic else {0: numbers(1, 2)})
 
 
-def test_begun_anew_the_time_begins_anew(
+def test_started_again_the_time_starts_again(
     client: Client, connection: AnyConnection, clock: Clock
 ) -> None:
     """The timeout is that of the last begin."""
@@ -91,14 +100,15 @@ def test_a_write_in_progress_keeps_what_is_staged(
 def test_what_late_writers_staged_is_removed(
     client: Client, connection: AnyConnection, connect: Connect, late: dict[str, int]
 ) -> None:
-    """Those who were at it when their write ended, and committed after that."""
+    """Those who were at it when their write ended: all of it, once they have committed."""
     write_id = begin(client, topic=new_topic(client))
     stage(client, write_id, numbers(1, 2), last=False)
     with connect() as session:
         stage(Client(session), write_id, numbers(3, 4), last=False, **late)
         assert client.abort_write(write_id)
         assert done(connection) == []
-    assert staged(connection, write_id) == (2 if "task" in late else 1)
+        assert staged(connection, write_id) == 3
+    assert staged(connection, write_id) == (5 if "task" in late else 4)
     assert done(connection) == [("staged write removed", str(write_id))]
     assert staged(connection) == 0
     assert done(connection) == []
@@ -170,18 +180,162 @@ def test_writes_to_what_was_dropped(client: Client, connection: AnyConnection) -
     assert client.commit_write(staying).messages == 0
 
 
-def test_a_locked_write_makes_it_busy_and_nothing_else(
+@pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])
+def test_an_open_chunk_of_an_atomic_write_past_its_timeout(
+    client: Client, connection: AnyConnection, connect: Connect, clock: Clock, commits: bool
+) -> None:
+    """The write is forgotten at once, what the chunk leaves behind when it has ended."""
+    topic = new_topic(client)
+    write_id = begin(client, topic=topic)
+    stage(client, write_id, numbers(1, 2))
+    session = connect()
+    stage(Client(session), write_id, numbers(3, 4), task=1)
+    clock.advance("2 days")
+    assert done(connection) == [("bulk write forgotten", str(write_id))]
+    assert done(connection) == []
+    refused("MQ008", client.commit_write, write_id=write_id)
+    refused("MQ008", lambda: stage(client, write_id, numbers(5, 6), task=2))
+    if commits:
+        session.commit()
+    else:
+        session.rollback()
+    assert staged(connection, write_id) == (5 if commits else 3)
+    assert done(connection) == [("staged write removed", str(write_id))]
+    assert staged(connection) == 0
+    assert contents_of(client, topic) == {}
+
+
+def test_locked_writes_are_left_alone(
     client: Client, connection: AnyConnection, connect: Connect, clock: Clock
 ) -> None:
-    """cleanup waits a moment at most."""
-    write_id = begin(client, topic=new_topic(client))
-    client.commit_write(write_id)
-    clock.advance("2 days")
+    """Whoever holds them, and whatever of them: cleanup waits for nobody and does the others."""
+    topic, dropped = new_topic(client), new_topic(client)
+    held = [
+        begin(client, topic=topic),
+        begin(client, topic=topic, atomic=False),
+        begin(client, topic=dropped),
+        begin(client, topic=topic),
+    ]
+    client.commit_write(held[3])
     with connect() as session:
         session.execute("select from pgq.bulk_write for update")
-        assert ("busy", "writes") in [(row[0], row[1]) for row in cleanup(connection)]
-    assert done(connection) == []
+        session.execute("select from pgq.staged_write for update")
+        session.execute("select from pgq.published_write for update")
+        free = begin(client, topic=topic)
+        client.drop_topic(dropped)
+        clock.advance("2 days")
+        rows = cleanup(connection)
+        assert "busy" not in [row[0] for row in rows]
+        assert [row[1] for row in rows if "write" in row[0]] == [str(free)] * 2
+    assert known(connection) == set(held)
+    assert len(done(connection)) == 5
     assert known(connection) == set()
+    assert staged(connection) == 0
+
+
+def test_much_is_removed_in_several_calls(
+    client: Client, connection: AnyConnection, clock: Clock
+) -> None:
+    """1000 at a time, of writes and of what was staged or noted for them."""
+    topic = new_topic(client)
+    atomic = begin(client, topic=topic)
+    stage(client, atomic, [b"x"])
+    fast = begin(client, topic=topic, atomic=False)
+    stage(client, fast, [b"x"])
+    connection.execute(
+        """
+        insert into pgq.staged_chunk (write_id, task, chunk, messages)
+        select %s, n, 0, 0 from generate_series(1, 2200) as n
+        """,
+        [atomic],
+    )
+    connection.execute(
+        """
+        insert into pgq.published_chunk
+        select bulk_write_id, n, 0, 0, digest, 1
+        from pgq.published_chunk, generate_series(1, 2200) as n
+        """
+    )
+    connection.execute(
+        """
+        insert into pgq.bulk_write
+            (topic_id, atomic, write_id, begun_at, expires_at, committed_at)
+        select topic_id, true, gen_random_uuid(), begun_at, expires_at, begun_at
+        from pgq.bulk_write as w, generate_series(1, 2200)
+        where w.write_id = %s
+        """,
+        [atomic],
+    )
+
+    def left() -> tuple[Any, ...]:
+        row = connection.execute(
+            """
+            select (select count(*) from pgq.bulk_write), (select count(*) from pgq.staged_chunk),
+                (select count(*) from pgq.published_chunk)
+            """
+        ).fetchone()
+        assert row is not None
+        return row
+
+    assert left() == (2202, 2201, 2201)
+    clock.advance("2 days")
+    assert done(connection) == [
+        ("bulk write forgotten", str(atomic)),
+        ("bulk write forgotten", str(fast)),
+        ("part of staged write removed", str(atomic)),
+    ]
+    assert left() == (1200, 1201, 1201)
+    assert done(connection) == [("part of staged write removed", str(atomic))]
+    assert left() == (200, 201, 201)
+    assert done(connection) == [("staged write removed", str(atomic))]
+    assert left() == (0, 0, 0)
+    assert staged(connection) == 0
+    assert connection.execute("select count(*) from pgq.published_write").fetchone() == (0,)
+
+
+def test_many_writes_to_what_was_dropped(client: Client, connection: AnyConnection) -> None:
+    """With the memory of their producers; also where there are many targets, most of them there."""
+    topics = [new_topic(client) for _ in range(6)]
+    for topic in topics:
+        for seq in (1, 2):
+            client.commit_write(begin(client, topic=topic, producer="job", seq=seq))
+        client.begin_write(topic=topic)
+    connection.execute(
+        "insert into pgq.bulk_producer select 'job', topic_id, null, 0 from pgq.topic"
+    )
+    for topic in topics[::2]:
+        client.drop_topic(topic)
+    assert len(known(connection)) == 18
+    cleanup(connection)
+    assert len(known(connection)) == 9
+    row = connection.execute("select count(*) from pgq.bulk_producer").fetchone()
+    assert row == (3,)
+    for topic in topics[1::2]:
+        assert client.begin_write(topic=topic, producer="job", seq=2).repeated
+
+
+def test_messages_that_went_while_their_write_was_open(
+    client: Client, connection: AnyConnection, clock: Clock
+) -> None:
+    """A write that lasts longer than the retention: what it published is not published again."""
+    topic, queue = new_topic(client), new_queue(client)
+    writes = [
+        begin(client, **target, producer="p", seq=1, atomic=False, timeout=timedelta(days=90))
+        for target in ({"topic": topic}, {"queue": queue})
+    ]
+    for write_id in writes:
+        assert stage(client, write_id, numbers(1, 3), last=False)
+    client.publish(new_topic(client), body=b"")
+    for move in ("3 days", "0", "12 days", "0"):
+        clock.advance(move)
+        cleanup(connection)
+    assert client.list_offsets(topic)[0].first_offset == 4
+    for write_id in writes:
+        assert not stage(client, write_id, numbers(1, 3), last=False)
+        assert stage(client, write_id, numbers(4, 5), chunk=1)
+        assert client.commit_write(write_id).messages == 5
+    assert [m.body for m in client.fetch_range(topic, 0, 4, 5)] == numbers(4, 5)
+    assert waiting(client, queue) == numbers(4, 5)
 
 
 def test_cleanup_under_read_uncommitted(connect: Connect) -> None:

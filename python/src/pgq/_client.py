@@ -784,8 +784,9 @@ class Client:
         """Begin a write of many writers to a topic or a queue; commit before they begin.
 
         Each passes the `write_id` to `write_chunk`, and `commit_write` ends it. With `producer` and
-        `seq` a repeated write is known again: when it was committed before, `repeated` says so.
-        When it is still open it begins anew, and the writers of the earlier attempt are refused.
+        `seq` a repeated write is recognised: when it was committed before, `repeated` says so.
+        When it is still open it is started again under a new id; writers that come with the old one
+        are refused, and those that hang are not waited for.
         """
         return self._row(
             BulkWriteState,
@@ -824,7 +825,11 @@ class Client:
         last one with `last`; otherwise each chunk is published in the transaction of its call.
         `starts`, where each content begins from 1, saves time where a chunk goes to one partition.
 
-        Raises WriteLost when the write is not open any more.
+        It waits while another transaction is open that wrote the same chunk, or in an atomic write
+        the same task.
+
+        Raises WriteLost when the write is not open any more, and psycopg's LockNotAvailable when it
+        waited 60 s in vain: roll back and call it again.
         """
         return self._value(
             bool,
@@ -851,11 +856,12 @@ class Client:
     ) -> BulkWriteState:
         """End a bulk write; what was staged for an atomic one is published, all at once.
 
-        Repeating the call is harmless. The transaction must be READ COMMITTED, or
-        ActiveSqlTransaction is raised.
+        It waits for chunks whose transactions are open, and counts them. Repeating the call is
+        harmless. The transaction must be READ COMMITTED, or ActiveSqlTransaction is raised.
 
-        Raises WriteLost when the write was begun anew, aborted or forgotten, or when a part of what
-        was staged is not there any more.
+        Raises WriteLost when the write was started again, aborted or forgotten, or when a part of
+        what was staged is not there any more, and psycopg's LockNotAvailable when it waited 60 s in
+        vain: nothing has changed, call it again.
         """
         return self._row(
             BulkWriteState,
@@ -865,7 +871,7 @@ class Client:
         )
 
     def abort_write(self, write_id: UUID) -> bool:
-        """Give up a bulk write, and refuse those who still write. False: it is not open."""
+        """Give up a bulk write, and refuse writers that come later. False: it is not open."""
         return self._value(bool, "abort_write", write_id=write_id)
 
     # -- operations ----------------------------------------------------------------------------

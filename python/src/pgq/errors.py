@@ -102,9 +102,9 @@ class UnknownPartition(PgqError, psycopg.ProgrammingError):
 
 
 class WriteLost(PgqError, psycopg.OperationalError):
-    """The bulk write was committed, begun anew, aborted or forgotten, or lost what was staged.
+    """The bulk write was committed, started again, aborted or forgotten, or lost what was staged.
 
-    Begin it anew; with the same producer and seq nothing is written twice.
+    Start it again; with the same producer and seq nothing is written twice.
     """
 
     sqlstate = "MQ008"

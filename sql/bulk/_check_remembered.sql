@@ -1,0 +1,54 @@
+create function pgq._check_remembered(target pgq.bulk_write)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    forgotten bigint;
+begin
+    if (_check_remembered.target).producer is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show neither the write nor that it was forgotten. Then one of these
+        -- raises 40001.
+        insert into pgq.bulk_producer (producer, topic_id, queue_id)
+        values (
+            (_check_remembered.target).producer,
+            (_check_remembered.target).topic_id,
+            (_check_remembered.target).queue_id
+        )
+        on conflict do nothing;
+
+        perform
+        from pgq.bulk_producer as p
+        where p.producer = (_check_remembered.target).producer
+            and coalesce(p.topic_id, 0) = coalesce((_check_remembered.target).topic_id, 0)
+            and coalesce(p.queue_id, 0) = coalesce((_check_remembered.target).queue_id, 0)
+        for share;
+    end if;
+
+    select p.forgotten_seq
+    into forgotten
+    from pgq.bulk_producer as p
+    where p.producer = (_check_remembered.target).producer
+        and coalesce(p.topic_id, 0) = coalesce((_check_remembered.target).topic_id, 0)
+        and coalesce(p.queue_id, 0) = coalesce((_check_remembered.target).queue_id, 0);
+
+    if (_check_remembered.target).seq <= forgotten then
+        raise exception 'write % of producer "%" is older than what is remembered',
+            (_check_remembered.target).seq, (_check_remembered.target).producer
+            using errcode = '22023',
+                detail = 'The newest 1000 writes of a producer are remembered, by seq.',
+                hint = 'Nobody can tell whether it was written before. If you know that it was '
+                    'not, write it under another name of the producer.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_remembered(pgq.bulk_write) is
+'Refuses a write that is begun for the first time, as it seems, and may have been forgotten (22023).
+It must have been inserted before this is called, so that nobody else can write and forget it.';

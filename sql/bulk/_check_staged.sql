@@ -1,0 +1,58 @@
+create function pgq._check_staged(
+    write_id uuid,
+    task integer,
+    chunk integer,
+    payloads jsonb[],
+    bodies bytea[],
+    keys text[],
+    headers jsonb[],
+    labels text[],
+    partition integer,
+    priority integer,
+    delay interval
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select
+        from pgq.staged_chunk as c
+        where c.write_id = _check_staged.write_id
+            and c.task = _check_staged.task
+            and c.chunk = _check_staged.chunk
+            and c.payloads is not distinct from _check_staged.payloads
+            and case when c.packed is null then c.bodies else pgq._unpack(c.packed, c.lengths) end
+            is not distinct from _check_staged.bodies
+            and c.keys is not distinct from _check_staged.keys
+            and c.headers is not distinct from _check_staged.headers
+            and c.labels is not distinct from _check_staged.labels
+            and c.partition is not distinct from _check_staged.partition
+            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
+            and c.delay is not distinct from _check_staged.delay
+    ) then
+        raise exception 'chunk % of task % was written before with other contents',
+            _check_staged.chunk, _check_staged.task
+            using errcode = '22023',
+                detail = 'One attempt to run the task gave two chunks the same number.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_staged(
+    uuid,
+    integer,
+    integer,
+    jsonb[],
+    bytea[],
+    text[],
+    jsonb[],
+    text[],
+    integer,
+    integer,
+    interval
+) is
+'Refuses a chunk under whose number another one was staged (22023).';

@@ -1,0 +1,36 @@
+create function pgq._check_staged_delays(write_id uuid, queue_id bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+    late record;
+begin
+    select c.task, c.chunk, c.delay, q.queue, q.retention
+    into late
+    from pgq.staged_chunk as c
+    inner join pgq.queue as q on q.queue_id = _check_staged_delays.queue_id
+    where c.write_id = _check_staged_delays.write_id
+        and moment + c.delay >= moment + q.retention
+    order by c.task, c.chunk
+    limit 1;
+
+    if late.queue is not null then
+        raise exception 'the jobs of chunk % of task % would expire before they are due',
+            late.chunk, late.task
+            using errcode = '22023',
+                detail = format(
+                    'Their delay is %s; the retention of queue "%s" is %s by now.',
+                    late.delay, late.queue, late.retention
+                ),
+                hint = 'Nothing was published. Lengthen the retention with pgq.alter_queue and '
+                    'call it again, or start the write again with another delay.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_staged_delays(uuid, bigint) is
+'Refuses staged jobs that a queue takes no longer, since its retention has become shorter (22023).';

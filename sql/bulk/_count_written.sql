@@ -1,0 +1,65 @@
+create function pgq._count_written(target pgq.bulk_write)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    total bigint;
+    stale_task integer;
+begin
+    if (_count_written.target).atomic then
+        perform pgq._fail_write_lost(
+            (_count_written.target).write_id,
+            format(
+                'Task %s staged %s of %s messages: its last chunk never came, or its chunks were '
+                'in several transactions.',
+                k.task, coalesce(s.messages, 0), coalesce(k.messages::text, 'unknown')
+            )
+        )
+        from pgq.staged_task as k
+        cross join lateral (
+            select sum(c.messages) as messages
+            from pgq.staged_chunk as c
+            where c.write_id = k.write_id
+                and c.task = k.task
+        ) as s
+        where k.write_id = (_count_written.target).write_id
+            and s.messages is distinct from k.messages
+        order by k.task
+        limit 1;
+
+        select coalesce(sum(k.messages), 0)
+        into total
+        from pgq.staged_task as k
+        where k.write_id = (_count_written.target).write_id;
+
+        return total;
+    end if;
+
+    select
+        coalesce(sum(p.messages), 0),
+        min(p.task) filter (where p.attempt < (_count_written.target).attempt)
+    into total, stale_task
+    from pgq.published_chunk as p
+    where p.bulk_write_id = (_count_written.target).bulk_write_id;
+
+    if stale_task is not null then
+        raise exception 'bulk write % was divided in another way before',
+            (_count_written.target).write_id
+            using errcode = '22023',
+                detail = format(
+                    'An earlier attempt published chunks of task %s that this one did not write; '
+                    'their messages may have been published twice.', stale_task
+                ),
+                hint = 'A repeated write must have the same tasks and chunks. For input that may '
+                    'be divided differently, begin new writes as atomic ones.';
+    end if;
+    return total;
+end
+$$;
+
+comment on function pgq._count_written(pgq.bulk_write) is
+'How many messages a bulk write has, when all that belongs to it is there; else raises MQ008, or
+22023 when an earlier attempt published chunks that are not of this one.';

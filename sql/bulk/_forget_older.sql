@@ -1,0 +1,62 @@
+create function pgq._forget_older(target pgq.bulk_write)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    topic_id_or_0 bigint := coalesce((_forget_older.target).topic_id, 0);
+    queue_id_or_0 bigint := coalesce((_forget_older.target).queue_id, 0);
+    oldest_seq bigint;
+begin
+    select w.seq
+    into oldest_seq
+    from pgq.bulk_write as w
+    where coalesce(w.topic_id, 0) = topic_id_or_0
+        and coalesce(w.queue_id, 0) = queue_id_or_0
+        and w.producer = (_forget_older.target).producer
+        and w.committed_at is not null
+    order by w.seq desc
+    offset 999
+    limit 1;
+
+    if oldest_seq is null then
+        return;
+    end if;
+
+    -- All but the one that was just committed, since its commit may be repeated. The upsert is what
+    -- a begin_write with an old snapshot conflicts with: it would not know what was forgotten.
+    with forgotten as (
+        delete from pgq.bulk_write as w
+        where w.bulk_write_id = any(
+            array(
+                select o.bulk_write_id
+                from pgq.bulk_write as o
+                where coalesce(o.topic_id, 0) = topic_id_or_0
+                    and coalesce(o.queue_id, 0) = queue_id_or_0
+                    and o.producer = (_forget_older.target).producer
+                    and o.committed_at is not null
+                    and o.seq < oldest_seq
+                    and o.bulk_write_id <> (_forget_older.target).bulk_write_id
+                for update skip locked
+            )
+        )
+        returning w.seq
+    )
+
+    insert into pgq.bulk_producer as p (producer, topic_id, queue_id, forgotten_seq)
+    select
+        (_forget_older.target).producer,
+        (_forget_older.target).topic_id,
+        (_forget_older.target).queue_id,
+        max(f.seq)
+    from forgotten as f
+    having max(f.seq) is not null
+    on conflict (coalesce(topic_id, 0), coalesce(queue_id, 0), producer) do update
+    set forgotten_seq = greatest(p.forgotten_seq, excluded.forgotten_seq);
+end
+$$;
+
+comment on function pgq._forget_older(pgq.bulk_write) is
+'Forgets the writes of a producer that are older than its newest 1000, by seq.';

@@ -1,0 +1,69 @@
+create function pgq._note_chunk(
+    write_id uuid,
+    target pgq._write_target,
+    task integer,
+    chunk integer,
+    messages integer,
+    digest bigint
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.
+    perform
+    from pgq.published_write as g
+    where g.bulk_write_id = (_note_chunk.target).bulk_write_id
+    for key share;
+
+    if not found then
+        perform pgq._fail_write_lost(
+            _note_chunk.write_id, 'It was committed, aborted or forgotten meanwhile.'
+        );
+    end if;
+
+    insert into pgq.published_chunk (
+        bulk_write_id, task, chunk, messages, digest, attempt
+    )
+    values (
+        (_note_chunk.target).bulk_write_id,
+        _note_chunk.task,
+        _note_chunk.chunk,
+        _note_chunk.messages,
+        _note_chunk.digest,
+        (_note_chunk.target).attempt
+    )
+    on conflict do nothing;
+
+    if found then
+        return true;
+    end if;
+
+    -- A writer of an earlier attempt may come after one of a later attempt.
+    update pgq.published_chunk as p
+    set attempt = greatest(p.attempt, (_note_chunk.target).attempt)
+    where p.bulk_write_id = (_note_chunk.target).bulk_write_id
+        and p.task = _note_chunk.task
+        and p.chunk = _note_chunk.chunk
+        and p.digest = _note_chunk.digest;
+
+    if not found then
+        raise exception 'chunk % of task % was written before with other contents',
+            _note_chunk.chunk, _note_chunk.task
+            using errcode = '22023',
+                detail = 'A repeated task must make the same chunks; this one did not.',
+                hint = 'What was published stays. For input that is not the same each time, begin '
+                    'new writes as atomic ones.';
+    end if;
+    return false;
+end
+$$;
+
+comment on function pgq._note_chunk(
+    uuid, pgq._write_target, integer, integer, integer, bigint
+) is
+'Whether a chunk that is published as it comes is there for the first time; the write then stays
+open until it ends. Raises MQ008, and 22023 when it was another one before.';

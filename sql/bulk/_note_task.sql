@@ -1,0 +1,56 @@
+create function pgq._note_task(write_id uuid, task integer, task_attempt text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    owner_attempt text;
+begin
+    -- The first attempt of a task that commits is the one that counts. Another one waits here
+    -- until that is decided.
+    insert into pgq.staged_task (write_id, task, task_attempt)
+    values (_note_task.write_id, _note_task.task, _note_task.task_attempt)
+    on conflict do nothing;
+
+    if not found then
+        select k.task_attempt
+        into owner_attempt
+        from pgq.staged_task as k
+        where k.write_id = _note_task.write_id
+            and k.task = _note_task.task;
+
+        if owner_attempt is distinct from _note_task.task_attempt then
+            return false;
+        end if;
+    end if;
+
+    -- Only now, so that an attempt whose chunks are left out holds up nobody.
+    perform
+    from pgq.staged_write as s
+    where s.write_id = _note_task.write_id
+    for key share;
+
+    if not found then
+        perform pgq._fail_write_lost(
+            _note_task.write_id,
+            case
+                when exists (
+                    select
+                    from pgq.bulk_write as w
+                    where w.write_id = _note_task.write_id
+                        and w.committed_at is null
+                )
+                    then 'The server crashed, and what was staged is gone.'
+                else 'It was committed, started again or aborted meanwhile.'
+            end
+        );
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq._note_task(uuid, integer, text) is
+'Whether this attempt of a task is the one that counts; the write then stays open until it ends.
+Raises MQ008.';

@@ -1,0 +1,110 @@
+create function pgq._publish_staged(target pgq.bulk_write)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    topic_name text;
+    queue_name text;
+    partition_count integer;
+    chunk record;
+begin
+    select t.partitions
+    into partition_count
+    from pgq.topic as t
+    where t.topic_id = (_publish_staged.target).topic_id;
+
+    -- In ascending order, as everywhere; the chunks then come in any.
+    perform
+    from pgq.partition as p
+    where p.topic_id = (_publish_staged.target).topic_id
+        and (
+            p.partition in (
+                select coalesce(c.partition, c.task % partition_count)
+                from pgq.staged_chunk as c
+                where c.write_id = (_publish_staged.target).write_id
+            )
+            or exists (
+                select
+                from pgq.staged_chunk as c
+                where c.write_id = (_publish_staged.target).write_id
+                    and c.partition is null
+                    and c.keys is not null
+            )
+        )
+    order by p.partition
+    for no key update;
+
+    -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
+    select t.topic
+    into topic_name
+    from pgq.topic as t
+    where t.topic_id = (_publish_staged.target).topic_id;
+
+    select q.queue
+    into queue_name
+    from pgq.queue as q
+    where q.queue_id = (_publish_staged.target).queue_id;
+
+    if num_nonnulls(topic_name, queue_name) = 0 then
+        perform pgq._fail_write_lost(
+            (_publish_staged.target).write_id, 'Its topic or queue was dropped.'
+        );
+    end if;
+
+    if queue_name is not null then
+        perform pgq._check_staged_delays(
+            (_publish_staged.target).write_id, (_publish_staged.target).queue_id
+        );
+    end if;
+
+    for chunk in
+        select c.*
+        from pgq.staged_chunk as c
+        where c.write_id = (_publish_staged.target).write_id
+        order by c.task, c.chunk
+    loop
+        if chunk.packed is not null then
+            perform pgq._publish_packed(
+                topic_name,
+                chunk.packed,
+                chunk.starts,
+                chunk.lengths,
+                chunk.keys,
+                chunk.headers,
+                coalesce(chunk.partition, chunk.task % partition_count)
+            );
+            continue;
+        end if;
+
+        perform pgq._write_messages(
+            topic_name,
+            queue_name,
+            chunk.payloads,
+            chunk.bodies,
+            chunk.keys,
+            chunk.headers,
+            chunk.labels,
+            case
+                when chunk.partition is null and chunk.keys is null
+                    then chunk.task % partition_count
+                else chunk.partition
+            end,
+            chunk.priority,
+            chunk.delay
+        );
+    end loop;
+
+    perform pgq._check_target(
+        (_publish_staged.target).write_id,
+        (_publish_staged.target).topic_id,
+        (_publish_staged.target).queue_id
+    );
+end
+$$;
+
+comment on function pgq._publish_staged(pgq.bulk_write) is
+'Publishes what was staged for an atomic write, in the order of tasks and chunks. Raises MQ008, and
+22023 when a chunk has a delay that its queue no longer allows.';

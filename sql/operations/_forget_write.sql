@@ -1,0 +1,42 @@
+create function pgq._forget_write(bulk_write_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.bulk_write;
+begin
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.bulk_write_id = _forget_write.bulk_write_id
+    for update skip locked;
+
+    if target.bulk_write_id is null then
+        return false;
+    end if;
+
+    -- A chunk that is about to be published keeps its write, so that it is not published again by
+    -- one that has forgotten it.
+    if target.committed_at is null and not target.atomic then
+        perform
+        from pgq.published_write as g
+        where g.bulk_write_id = target.bulk_write_id
+        for update skip locked;
+
+        if not found then
+            return false;
+        end if;
+    end if;
+
+    delete from pgq.bulk_write as w
+    where w.bulk_write_id = target.bulk_write_id;
+
+    return target.committed_at is null;
+end
+$$;
+
+comment on function pgq._forget_write(bigint) is
+'Forgets a bulk write, unless somebody is at work on it; true when it was an open one.';

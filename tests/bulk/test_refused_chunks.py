@@ -1,0 +1,224 @@
+"""write_chunk refuses what could never be committed, and chunks that are not the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from bulk_support import (
+    begin,
+    contents_of,
+    new_queue,
+    new_topic,
+    numbers,
+    stage,
+    waiting,
+)
+from log_support import refused
+from pgq import Client
+
+AnyConnection = psycopg.Connection[Any]
+Connect = Callable[..., AnyConnection]
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"priority": 99},
+        {"priority": 10},
+        {"priority": -1},
+        {"labels": ["a" * 255, "a" * 256]},
+        {"delay": timedelta(seconds=-1)},
+        {"delay": timedelta(days=7)},
+        {"delay": timedelta(days=40000)},
+    ],
+    ids=lambda more: next(iter(more)) + str(next(iter(more.values())))[-12:],
+)
+@MODES
+def test_jobs_that_enqueue_batch_would_refuse(
+    client: Client, atomic: bool, more: dict[str, Any]
+) -> None:
+    """By the call that brings them, in a chunk without jobs too; the write goes on."""
+    queue = new_queue(client)
+    client.alter_queue(queue, retention=timedelta(days=7))
+    write_id = begin(client, queue=queue, atomic=atomic)
+    refused("22023", lambda: stage(client, write_id, numbers(1, 2), **more))
+    if "labels" not in more:
+        refused("22023", lambda: stage(client, write_id, [], **more))
+    assert stage(
+        client,
+        write_id,
+        numbers(1, 2),
+        priority=9,
+        labels=["a" * 255, None],
+        delay=timedelta(0),
+    )
+    assert client.commit_write(write_id).messages == 2
+    assert waiting(client, queue) == numbers(1, 2)
+
+
+@MODES
+def test_a_delay_where_jobs_do_not_expire(client: Client, atomic: bool) -> None:
+    """Any that an interval may have."""
+    queue = new_queue(client)
+    client.alter_queue(queue, no_limit=["retention"])
+    write_id = begin(client, queue=queue, atomic=atomic)
+    assert stage(client, write_id, numbers(1, 2), delay=timedelta(days=36500))
+    assert client.commit_write(write_id).messages == 2
+
+
+@pytest.mark.parametrize("starts", [None, [1, 2147483647]], ids=["lengths", "starts"])
+@MODES
+def test_lengths_beyond_all_bounds(client: Client, atomic: bool, starts: list[int] | None) -> None:
+    """They do not add up, however large: 22023, never an overflow."""
+    write_id = begin(client, topic=new_topic(client), atomic=atomic)
+    for lengths in ([2147483647, 2147483647], [1, 2147483647], [2147483647, 1]):
+        refused(
+            "22023",
+            client.write_chunk,
+            write_id=write_id,
+            task=0,
+            task_attempt="first",
+            chunk=0,
+            packed=b"ab",
+            lengths=lengths,
+            starts=starts,
+        )
+
+
+@MODES
+def test_starts_in_a_grid(client: Client, atomic: bool) -> None:
+    """One dimension, as elsewhere, and bounds of any kind."""
+    topic = new_topic(client)
+    write_id = begin(client, topic=topic, atomic=atomic)
+    query = (
+        "select pgq.write_chunk(%s, 0, 'a', 0, 'abc', {}::integer[], starts => {}::integer[],"
+        " last => true)"
+    )
+    for lengths, starts in (
+        ("'{{1,2}}'", "'{{1,2}}'"),
+        ("'{1,2}'", "'{{1,2}}'"),
+        ("'[0:1]={1,2}'", "'[0:1]={2,3}'"),
+        ("'[0:1]={1,2}'", "'[5:6]={1,3}'"),
+    ):
+        refused(
+            "22023", client.connection.execute, query=query.format(lengths, starts),
+            params=[write_id],
+        )  # fmt: skip
+    client.connection.execute(query.format("'[0:1]={1,2}'", "'[5:6]={1,2}'"), [write_id])
+    assert client.commit_write(write_id).messages == 2
+    assert contents_of(client, topic) == {0: [b"a", b"bc"]}
+
+
+# ---------------------------------------------------------------------------- the same again
+
+
+@pytest.mark.parametrize(
+    "other", [{"priority": 2}, {}, {"delay": timedelta(hours=2)}, {"labels": ["b", "a"]}], ids=str
+)
+@MODES
+def test_a_repeated_chunk_of_other_jobs(
+    client: Client, connect: Connect, atomic: bool, other: dict[str, Any]
+) -> None:
+    """Priority and delay count like the contents."""
+    queue = new_queue(client)
+    write_id = begin(client, queue=queue, atomic=atomic)
+    jobs = {"priority": 1, "delay": timedelta(0), "labels": ["a", "b"]}
+    with connect() as session:
+        writer = Client(session)
+        assert stage(writer, write_id, numbers(1, 2), **jobs)
+        assert not stage(writer, write_id, numbers(1, 2), **jobs)
+        session.execute("savepoint before")
+        changed = {**jobs, **other} if other else {**jobs, "delay": None}
+        refused("22023", lambda: stage(writer, write_id, numbers(1, 2), **changed))
+        session.execute("rollback to savepoint before")
+    assert client.commit_write(write_id).messages == 2
+    assert waiting(client, queue) == numbers(1, 2)
+
+
+@MODES
+def test_a_repeated_chunk_that_says_the_default(client: Client, atomic: bool) -> None:
+    """Priority 0 is what no priority means."""
+    write_id = begin(client, queue=new_queue(client), atomic=atomic)
+    assert stage(client, write_id, numbers(1, 2))
+    assert not stage(client, write_id, numbers(1, 2), priority=0)
+    refused("22023", lambda: stage(client, write_id, numbers(1, 2), priority=1))
+    assert client.commit_write(write_id).messages == 2
+
+
+@pytest.mark.parametrize("starts_first", [True, False])
+@MODES
+def test_a_repeated_chunk_with_starts_and_without(
+    client: Client, atomic: bool, starts_first: bool
+) -> None:
+    """How it is stored is no matter of the writer's."""
+    topic = new_topic(client)
+    write_id = begin(client, topic=topic, atomic=atomic)
+    forms: list[dict[str, Any]] = [{"starts": [1, 2, 3]}, {}]
+    first, second = forms if starts_first else forms[::-1]
+    assert stage(client, write_id, numbers(1, 3), **first)
+    assert not stage(client, write_id, numbers(1, 3), **second)
+    refused("22023", lambda: stage(client, write_id, numbers(2, 4), **second))
+    assert client.commit_write(write_id).messages == 3
+    assert contents_of(client, topic) == {0: numbers(1, 3)}
+
+
+# ---------------------------------------------------------------------------- what changes later
+
+
+def test_a_retention_that_became_shorter_than_a_delay(client: Client) -> None:
+    """The commit names the chunk, publishes nothing, and works once it is long enough again."""
+    queue = new_queue(client)
+    client.alter_queue(queue, retention=timedelta(days=7))
+    write_id = begin(client, queue=queue)
+    stage(client, write_id, numbers(1, 2))
+    stage(client, write_id, numbers(3, 4), task=3, delay=timedelta(days=3))
+    client.alter_queue(queue, retention=timedelta(days=2))
+    error = refused("22023", client.commit_write, write_id=write_id)
+    assert "chunk 0 of task 3" in str(error.diag.message_primary)
+    assert "3 days" in str(error.diag.message_detail)
+    assert "2 days" in str(error.diag.message_detail)
+    assert "alter_queue" in str(error.diag.message_hint)
+    assert waiting(client, queue) == []
+    client.alter_queue(queue, retention=timedelta(days=4))
+    assert client.commit_write(write_id).messages == 4
+    assert waiting(client, queue) == numbers(1, 2)
+
+
+@MODES
+def test_a_delay_of_the_queue_that_became_longer(client: Client, atomic: bool) -> None:
+    """Chunks without a delay of their own take that of the moment when they are enqueued."""
+    queue = new_queue(client)
+    write_id = begin(client, queue=queue, atomic=atomic)
+    stage(client, write_id, numbers(1, 2))
+    client.alter_queue(queue, delay=timedelta(days=1))
+    client.pause_queue(queue)
+    assert client.commit_write(write_id).messages == 2
+    client.resume_queue(queue)
+    assert waiting(client, queue) == ([] if atomic else numbers(1, 2))
+
+
+@MODES
+def test_partitions_and_retention_that_changed(client: Client, atomic: bool) -> None:
+    """Keyed messages go where publish_batch sends them now."""
+    topic = new_topic(client)
+    keys = [str(number) for number in range(40)]
+    write_id = begin(client, topic=topic, atomic=atomic)
+    stage(client, write_id, numbers(0, 39), keys=keys)
+    client.alter_topic(topic, partitions=3, retention=timedelta(hours=1), notify=True)
+    stage(client, write_id, numbers(40, 79), task=1, keys=keys)
+    assert client.commit_write(write_id).messages == 80
+    other = new_topic(client, partitions=3)
+    client.publish_batch(other, bodies=numbers(0, 39), keys=keys)
+    found, expected = contents_of(client, topic), contents_of(client, other)
+    shift = {number: str(40 + int(number)).encode() for number in numbers(0, 39)}
+    for partition, contents in expected.items():
+        later = [shift[content] for content in contents]
+        assert found[partition][-len(later) :] == later
+        if atomic:
+            assert found[partition] == contents + later
