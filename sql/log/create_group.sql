@@ -39,6 +39,16 @@ begin
         and g.consumer_group = create_group.consumer_group;
 
     if made.topic is not null then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.consumer_group as g
+            inner join pgq.topic as t on t.topic_id = g.topic_id
+            where t.topic = create_group.topic
+                and g.consumer_group = create_group.consumer_group
+            for key share of g;
+        end if;
+
         return made;
     end if;
 

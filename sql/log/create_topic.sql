@@ -28,6 +28,14 @@ begin
 
     -- One that is there is found without a lock.
     if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.topic as t
+            where t.topic = create_topic.topic
+            for key share;
+        end if;
+
         return pgq._topic_info(create_topic.topic);
     end if;
 

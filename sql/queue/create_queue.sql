@@ -39,6 +39,14 @@ begin
 
     -- One that is there is found without a lock.
     if exists (select from pgq.queue as q where q.queue = create_queue.queue) then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.queue as q
+            where q.queue = create_queue.queue
+            for key share;
+        end if;
+
         perform pgq._fail_queue_exists(create_queue.queue);
     end if;
 
