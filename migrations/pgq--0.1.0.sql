@@ -1423,161 +1423,157 @@ as $$
 declare
     newest pgq._newest_message;
 begin
-    if _newest.segment < 16 then
-        if _newest.segment <= 7 then
-            if _newest.segment <= 3 then
-                if _newest.segment <= 1 then
-                    if _newest.segment <= 0 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_0 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_1 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    end if;
+    if _newest.segment <= 3 then
+        if _newest.segment <= 1 then
+            if _newest.segment <= 0 then
+                select m.log_offset, m.published_at
+                from pgq.message_0 as m
+                where m.partition_id = _newest.partition_id
+                    and m.log_offset >= _newest.first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest;
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_1 as m
+                where m.partition_id = _newest.partition_id
+                    and m.log_offset >= _newest.first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest;
+            end if;
+        else
+            if _newest.segment <= 2 then
+                select m.log_offset, m.published_at
+                from pgq.message_2 as m
+                where m.partition_id = _newest.partition_id
+                    and m.log_offset >= _newest.first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest;
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_3 as m
+                where m.partition_id = _newest.partition_id
+                    and m.log_offset >= _newest.first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest;
+            end if;
+        end if;
+    elsif _newest.segment <= 7 then
+        if _newest.segment <= 5 then
+            if _newest.segment <= 4 then
+                select m.log_offset, m.published_at
+                from pgq.message_4 as m
+                where m.partition_id = _newest.partition_id
+                    and m.log_offset >= _newest.first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest;
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_5 as m
+                where m.partition_id = _newest.partition_id
+                    and m.log_offset >= _newest.first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest;
+            end if;
+        else
+            if _newest.segment <= 6 then
+                select m.log_offset, m.published_at
+                from pgq.message_6 as m
+                where m.partition_id = _newest.partition_id
+                    and m.log_offset >= _newest.first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest;
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_7 as m
+                where m.partition_id = _newest.partition_id
+                    and m.log_offset >= _newest.first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest;
+            end if;
+        end if;
+    elsif _newest.segment < 16 then
+        if _newest.segment <= 11 then
+            if _newest.segment <= 9 then
+                if _newest.segment <= 8 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_8 as m
+                    where m.partition_id = _newest.partition_id
+                        and m.log_offset >= _newest.first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest;
                 else
-                    if _newest.segment <= 2 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_2 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_3 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    end if;
+                    select m.log_offset, m.published_at
+                    from pgq.message_9 as m
+                    where m.partition_id = _newest.partition_id
+                        and m.log_offset >= _newest.first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest;
                 end if;
             else
-                if _newest.segment <= 5 then
-                    if _newest.segment <= 4 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_4 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_5 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    end if;
+                if _newest.segment <= 10 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_10 as m
+                    where m.partition_id = _newest.partition_id
+                        and m.log_offset >= _newest.first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest;
                 else
-                    if _newest.segment <= 6 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_6 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_7 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    end if;
+                    select m.log_offset, m.published_at
+                    from pgq.message_11 as m
+                    where m.partition_id = _newest.partition_id
+                        and m.log_offset >= _newest.first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest;
                 end if;
             end if;
         else
-            if _newest.segment <= 11 then
-                if _newest.segment <= 9 then
-                    if _newest.segment <= 8 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_8 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_9 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    end if;
+            if _newest.segment <= 13 then
+                if _newest.segment <= 12 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_12 as m
+                    where m.partition_id = _newest.partition_id
+                        and m.log_offset >= _newest.first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest;
                 else
-                    if _newest.segment <= 10 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_10 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_11 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    end if;
+                    select m.log_offset, m.published_at
+                    from pgq.message_13 as m
+                    where m.partition_id = _newest.partition_id
+                        and m.log_offset >= _newest.first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest;
                 end if;
             else
-                if _newest.segment <= 13 then
-                    if _newest.segment <= 12 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_12 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_13 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    end if;
+                if _newest.segment <= 14 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_14 as m
+                    where m.partition_id = _newest.partition_id
+                        and m.log_offset >= _newest.first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest;
                 else
-                    if _newest.segment <= 14 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_14 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_15 as m
-                        where m.partition_id = _newest.partition_id
-                            and m.log_offset >= _newest.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest;
-                    end if;
+                    select m.log_offset, m.published_at
+                    from pgq.message_15 as m
+                    where m.partition_id = _newest.partition_id
+                        and m.log_offset >= _newest.first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest;
                 end if;
             end if;
         end if;
@@ -1894,129 +1890,125 @@ begin
     order by r.first_offset desc
     limit 1;
 
-    if run.segment < 16 then
-        if run.segment <= 7 then
-            if run.segment <= 3 then
-                if run.segment <= 1 then
-                    if run.segment <= 0 then
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_0 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    else
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_1 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    end if;
+    if run.segment <= 3 then
+        if run.segment <= 1 then
+            if run.segment <= 0 then
+                select coalesce(run.published_at, m.published_at)
+                from pgq.message_0 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset = _published_at.log_offset - run.shift
+                into published_at;
+            else
+                select coalesce(run.published_at, m.published_at)
+                from pgq.message_1 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset = _published_at.log_offset - run.shift
+                into published_at;
+            end if;
+        else
+            if run.segment <= 2 then
+                select coalesce(run.published_at, m.published_at)
+                from pgq.message_2 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset = _published_at.log_offset - run.shift
+                into published_at;
+            else
+                select coalesce(run.published_at, m.published_at)
+                from pgq.message_3 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset = _published_at.log_offset - run.shift
+                into published_at;
+            end if;
+        end if;
+    elsif run.segment <= 7 then
+        if run.segment <= 5 then
+            if run.segment <= 4 then
+                select coalesce(run.published_at, m.published_at)
+                from pgq.message_4 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset = _published_at.log_offset - run.shift
+                into published_at;
+            else
+                select coalesce(run.published_at, m.published_at)
+                from pgq.message_5 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset = _published_at.log_offset - run.shift
+                into published_at;
+            end if;
+        else
+            if run.segment <= 6 then
+                select coalesce(run.published_at, m.published_at)
+                from pgq.message_6 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset = _published_at.log_offset - run.shift
+                into published_at;
+            else
+                select coalesce(run.published_at, m.published_at)
+                from pgq.message_7 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset = _published_at.log_offset - run.shift
+                into published_at;
+            end if;
+        end if;
+    elsif run.segment < 16 then
+        if run.segment <= 11 then
+            if run.segment <= 9 then
+                if run.segment <= 8 then
+                    select coalesce(run.published_at, m.published_at)
+                    from pgq.message_8 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset = _published_at.log_offset - run.shift
+                    into published_at;
                 else
-                    if run.segment <= 2 then
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_2 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    else
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_3 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    end if;
+                    select coalesce(run.published_at, m.published_at)
+                    from pgq.message_9 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset = _published_at.log_offset - run.shift
+                    into published_at;
                 end if;
             else
-                if run.segment <= 5 then
-                    if run.segment <= 4 then
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_4 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    else
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_5 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    end if;
+                if run.segment <= 10 then
+                    select coalesce(run.published_at, m.published_at)
+                    from pgq.message_10 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset = _published_at.log_offset - run.shift
+                    into published_at;
                 else
-                    if run.segment <= 6 then
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_6 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    else
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_7 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    end if;
+                    select coalesce(run.published_at, m.published_at)
+                    from pgq.message_11 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset = _published_at.log_offset - run.shift
+                    into published_at;
                 end if;
             end if;
         else
-            if run.segment <= 11 then
-                if run.segment <= 9 then
-                    if run.segment <= 8 then
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_8 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    else
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_9 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    end if;
+            if run.segment <= 13 then
+                if run.segment <= 12 then
+                    select coalesce(run.published_at, m.published_at)
+                    from pgq.message_12 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset = _published_at.log_offset - run.shift
+                    into published_at;
                 else
-                    if run.segment <= 10 then
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_10 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    else
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_11 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    end if;
+                    select coalesce(run.published_at, m.published_at)
+                    from pgq.message_13 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset = _published_at.log_offset - run.shift
+                    into published_at;
                 end if;
             else
-                if run.segment <= 13 then
-                    if run.segment <= 12 then
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_12 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    else
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_13 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    end if;
+                if run.segment <= 14 then
+                    select coalesce(run.published_at, m.published_at)
+                    from pgq.message_14 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset = _published_at.log_offset - run.shift
+                    into published_at;
                 else
-                    if run.segment <= 14 then
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_14 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    else
-                        select coalesce(run.published_at, m.published_at)
-                        from pgq.message_15 as m
-                        where m.partition_id = run.stored_partition_id
-                            and m.log_offset = _published_at.log_offset - run.shift
-                        into published_at;
-                    end if;
+                    select coalesce(run.published_at, m.published_at)
+                    from pgq.message_15 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset = _published_at.log_offset - run.shift
+                    into published_at;
                 end if;
             end if;
         end if;
@@ -2065,273 +2057,269 @@ begin
             _messages_across.last_offset
         ) as r
     loop
-        if run.segment < 16 then
-            if run.segment <= 7 then
-                if run.segment <= 3 then
-                    if run.segment <= 1 then
-                        if run.segment <= 0 then
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_0 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_1 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        end if;
+        if run.segment <= 3 then
+            if run.segment <= 1 then
+                if run.segment <= 0 then
+                    return query
+                    select
+                        _messages_across.partition,
+                        m.log_offset + run.shift,
+                        coalesce(run.published_at, m.published_at),
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_0 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset between run.first_offset - run.shift and run.last_offset
+                        - run.shift
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        _messages_across.partition,
+                        m.log_offset + run.shift,
+                        coalesce(run.published_at, m.published_at),
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_1 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset between run.first_offset - run.shift and run.last_offset
+                        - run.shift
+                    order by m.log_offset;
+                end if;
+            else
+                if run.segment <= 2 then
+                    return query
+                    select
+                        _messages_across.partition,
+                        m.log_offset + run.shift,
+                        coalesce(run.published_at, m.published_at),
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset between run.first_offset - run.shift and run.last_offset
+                        - run.shift
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        _messages_across.partition,
+                        m.log_offset + run.shift,
+                        coalesce(run.published_at, m.published_at),
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset between run.first_offset - run.shift and run.last_offset
+                        - run.shift
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif run.segment <= 7 then
+            if run.segment <= 5 then
+                if run.segment <= 4 then
+                    return query
+                    select
+                        _messages_across.partition,
+                        m.log_offset + run.shift,
+                        coalesce(run.published_at, m.published_at),
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_4 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset between run.first_offset - run.shift and run.last_offset
+                        - run.shift
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        _messages_across.partition,
+                        m.log_offset + run.shift,
+                        coalesce(run.published_at, m.published_at),
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_5 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset between run.first_offset - run.shift and run.last_offset
+                        - run.shift
+                    order by m.log_offset;
+                end if;
+            else
+                if run.segment <= 6 then
+                    return query
+                    select
+                        _messages_across.partition,
+                        m.log_offset + run.shift,
+                        coalesce(run.published_at, m.published_at),
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_6 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset between run.first_offset - run.shift and run.last_offset
+                        - run.shift
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        _messages_across.partition,
+                        m.log_offset + run.shift,
+                        coalesce(run.published_at, m.published_at),
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_7 as m
+                    where m.partition_id = run.stored_partition_id
+                        and m.log_offset between run.first_offset - run.shift and run.last_offset
+                        - run.shift
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif run.segment < 16 then
+            if run.segment <= 11 then
+                if run.segment <= 9 then
+                    if run.segment <= 8 then
+                        return query
+                        select
+                            _messages_across.partition,
+                            m.log_offset + run.shift,
+                            coalesce(run.published_at, m.published_at),
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_8 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset between run.first_offset - run.shift and run.last_offset
+                            - run.shift
+                        order by m.log_offset;
                     else
-                        if run.segment <= 2 then
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_2 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_3 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            _messages_across.partition,
+                            m.log_offset + run.shift,
+                            coalesce(run.published_at, m.published_at),
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_9 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset between run.first_offset - run.shift and run.last_offset
+                            - run.shift
+                        order by m.log_offset;
                     end if;
                 else
-                    if run.segment <= 5 then
-                        if run.segment <= 4 then
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_4 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_5 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        end if;
+                    if run.segment <= 10 then
+                        return query
+                        select
+                            _messages_across.partition,
+                            m.log_offset + run.shift,
+                            coalesce(run.published_at, m.published_at),
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_10 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset between run.first_offset - run.shift and run.last_offset
+                            - run.shift
+                        order by m.log_offset;
                     else
-                        if run.segment <= 6 then
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_6 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_7 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            _messages_across.partition,
+                            m.log_offset + run.shift,
+                            coalesce(run.published_at, m.published_at),
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_11 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset between run.first_offset - run.shift and run.last_offset
+                            - run.shift
+                        order by m.log_offset;
                     end if;
                 end if;
             else
-                if run.segment <= 11 then
-                    if run.segment <= 9 then
-                        if run.segment <= 8 then
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_8 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_9 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        end if;
+                if run.segment <= 13 then
+                    if run.segment <= 12 then
+                        return query
+                        select
+                            _messages_across.partition,
+                            m.log_offset + run.shift,
+                            coalesce(run.published_at, m.published_at),
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_12 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset between run.first_offset - run.shift and run.last_offset
+                            - run.shift
+                        order by m.log_offset;
                     else
-                        if run.segment <= 10 then
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_10 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_11 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            _messages_across.partition,
+                            m.log_offset + run.shift,
+                            coalesce(run.published_at, m.published_at),
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_13 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset between run.first_offset - run.shift and run.last_offset
+                            - run.shift
+                        order by m.log_offset;
                     end if;
                 else
-                    if run.segment <= 13 then
-                        if run.segment <= 12 then
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_12 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_13 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        end if;
+                    if run.segment <= 14 then
+                        return query
+                        select
+                            _messages_across.partition,
+                            m.log_offset + run.shift,
+                            coalesce(run.published_at, m.published_at),
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_14 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset between run.first_offset - run.shift and run.last_offset
+                            - run.shift
+                        order by m.log_offset;
                     else
-                        if run.segment <= 14 then
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_14 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                _messages_across.partition,
-                                m.log_offset + run.shift,
-                                coalesce(run.published_at, m.published_at),
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_15 as m
-                            where m.partition_id = run.stored_partition_id
-                                and m.log_offset between run.first_offset - run.shift and run.last_offset
-                                - run.shift
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            _messages_across.partition,
+                            m.log_offset + run.shift,
+                            coalesce(run.published_at, m.published_at),
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_15 as m
+                        where m.partition_id = run.stored_partition_id
+                            and m.log_offset between run.first_offset - run.shift and run.last_offset
+                            - run.shift
+                        order by m.log_offset;
                     end if;
                 end if;
             end if;
@@ -2603,129 +2591,125 @@ begin
     end if;
 
     if _partition_figures.next_offset >= _partition_figures.segment_first_offset then
-        if _partition_figures.segment < 16 then
-            if _partition_figures.segment <= 7 then
-                if _partition_figures.segment <= 3 then
-                    if _partition_figures.segment <= 1 then
-                        if _partition_figures.segment <= 0 then
-                            select m.published_at
-                            from pgq.message_0 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        else
-                            select m.published_at
-                            from pgq.message_1 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        end if;
+        if _partition_figures.segment <= 3 then
+            if _partition_figures.segment <= 1 then
+                if _partition_figures.segment <= 0 then
+                    select m.published_at
+                    from pgq.message_0 as m
+                    where m.partition_id = _partition_figures.partition_id
+                        and m.log_offset = _partition_figures.next_offset
+                    into published_at;
+                else
+                    select m.published_at
+                    from pgq.message_1 as m
+                    where m.partition_id = _partition_figures.partition_id
+                        and m.log_offset = _partition_figures.next_offset
+                    into published_at;
+                end if;
+            else
+                if _partition_figures.segment <= 2 then
+                    select m.published_at
+                    from pgq.message_2 as m
+                    where m.partition_id = _partition_figures.partition_id
+                        and m.log_offset = _partition_figures.next_offset
+                    into published_at;
+                else
+                    select m.published_at
+                    from pgq.message_3 as m
+                    where m.partition_id = _partition_figures.partition_id
+                        and m.log_offset = _partition_figures.next_offset
+                    into published_at;
+                end if;
+            end if;
+        elsif _partition_figures.segment <= 7 then
+            if _partition_figures.segment <= 5 then
+                if _partition_figures.segment <= 4 then
+                    select m.published_at
+                    from pgq.message_4 as m
+                    where m.partition_id = _partition_figures.partition_id
+                        and m.log_offset = _partition_figures.next_offset
+                    into published_at;
+                else
+                    select m.published_at
+                    from pgq.message_5 as m
+                    where m.partition_id = _partition_figures.partition_id
+                        and m.log_offset = _partition_figures.next_offset
+                    into published_at;
+                end if;
+            else
+                if _partition_figures.segment <= 6 then
+                    select m.published_at
+                    from pgq.message_6 as m
+                    where m.partition_id = _partition_figures.partition_id
+                        and m.log_offset = _partition_figures.next_offset
+                    into published_at;
+                else
+                    select m.published_at
+                    from pgq.message_7 as m
+                    where m.partition_id = _partition_figures.partition_id
+                        and m.log_offset = _partition_figures.next_offset
+                    into published_at;
+                end if;
+            end if;
+        elsif _partition_figures.segment < 16 then
+            if _partition_figures.segment <= 11 then
+                if _partition_figures.segment <= 9 then
+                    if _partition_figures.segment <= 8 then
+                        select m.published_at
+                        from pgq.message_8 as m
+                        where m.partition_id = _partition_figures.partition_id
+                            and m.log_offset = _partition_figures.next_offset
+                        into published_at;
                     else
-                        if _partition_figures.segment <= 2 then
-                            select m.published_at
-                            from pgq.message_2 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        else
-                            select m.published_at
-                            from pgq.message_3 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        end if;
+                        select m.published_at
+                        from pgq.message_9 as m
+                        where m.partition_id = _partition_figures.partition_id
+                            and m.log_offset = _partition_figures.next_offset
+                        into published_at;
                     end if;
                 else
-                    if _partition_figures.segment <= 5 then
-                        if _partition_figures.segment <= 4 then
-                            select m.published_at
-                            from pgq.message_4 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        else
-                            select m.published_at
-                            from pgq.message_5 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        end if;
+                    if _partition_figures.segment <= 10 then
+                        select m.published_at
+                        from pgq.message_10 as m
+                        where m.partition_id = _partition_figures.partition_id
+                            and m.log_offset = _partition_figures.next_offset
+                        into published_at;
                     else
-                        if _partition_figures.segment <= 6 then
-                            select m.published_at
-                            from pgq.message_6 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        else
-                            select m.published_at
-                            from pgq.message_7 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        end if;
+                        select m.published_at
+                        from pgq.message_11 as m
+                        where m.partition_id = _partition_figures.partition_id
+                            and m.log_offset = _partition_figures.next_offset
+                        into published_at;
                     end if;
                 end if;
             else
-                if _partition_figures.segment <= 11 then
-                    if _partition_figures.segment <= 9 then
-                        if _partition_figures.segment <= 8 then
-                            select m.published_at
-                            from pgq.message_8 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        else
-                            select m.published_at
-                            from pgq.message_9 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        end if;
+                if _partition_figures.segment <= 13 then
+                    if _partition_figures.segment <= 12 then
+                        select m.published_at
+                        from pgq.message_12 as m
+                        where m.partition_id = _partition_figures.partition_id
+                            and m.log_offset = _partition_figures.next_offset
+                        into published_at;
                     else
-                        if _partition_figures.segment <= 10 then
-                            select m.published_at
-                            from pgq.message_10 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        else
-                            select m.published_at
-                            from pgq.message_11 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        end if;
+                        select m.published_at
+                        from pgq.message_13 as m
+                        where m.partition_id = _partition_figures.partition_id
+                            and m.log_offset = _partition_figures.next_offset
+                        into published_at;
                     end if;
                 else
-                    if _partition_figures.segment <= 13 then
-                        if _partition_figures.segment <= 12 then
-                            select m.published_at
-                            from pgq.message_12 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        else
-                            select m.published_at
-                            from pgq.message_13 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        end if;
+                    if _partition_figures.segment <= 14 then
+                        select m.published_at
+                        from pgq.message_14 as m
+                        where m.partition_id = _partition_figures.partition_id
+                            and m.log_offset = _partition_figures.next_offset
+                        into published_at;
                     else
-                        if _partition_figures.segment <= 14 then
-                            select m.published_at
-                            from pgq.message_14 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        else
-                            select m.published_at
-                            from pgq.message_15 as m
-                            where m.partition_id = _partition_figures.partition_id
-                                and m.log_offset = _partition_figures.next_offset
-                            into published_at;
-                        end if;
+                        select m.published_at
+                        from pgq.message_15 as m
+                        where m.partition_id = _partition_figures.partition_id
+                            and m.log_offset = _partition_figures.next_offset
+                        into published_at;
                     end if;
                 end if;
             end if;
@@ -3169,6 +3153,14 @@ begin
 
     -- One that is there is found without a lock.
     if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.topic as t
+            where t.topic = create_topic.topic
+            for key share;
+        end if;
+
         return pgq._topic_info(create_topic.topic);
     end if;
 
@@ -3412,6 +3404,16 @@ begin
         and g.consumer_group = create_group.consumer_group;
 
     if made.topic is not null then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.consumer_group as g
+            inner join pgq.topic as t on t.topic_id = g.topic_id
+            where t.topic = create_group.topic
+                and g.consumer_group = create_group.consumer_group
+            for key share of g;
+        end if;
+
         return made;
     end if;
 
@@ -3824,401 +3826,397 @@ begin
         from unnest(segments) as g (segment)
         where g.segment is not null
     loop
-        if leaf < 16 then
-            if leaf <= 7 then
-                if leaf <= 3 then
-                    if leaf <= 1 then
-                        if leaf <= 0 then
-                            insert into pgq.message_0 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
+        if leaf <= 3 then
+            if leaf <= 1 then
+                if leaf <= 0 then
+                    insert into pgq.message_0 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        0,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 0;
+                else
+                    insert into pgq.message_1 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        1,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 1;
+                end if;
+            else
+                if leaf <= 2 then
+                    insert into pgq.message_2 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        2,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 2;
+                else
+                    insert into pgq.message_3 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        3,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 3;
+                end if;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        4,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 4;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        5,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 5;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        6,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 6;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        7,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 7;
+                end if;
+            end if;
+        elsif leaf < 16 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
                             select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                0,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 0;
-                        else
-                            insert into pgq.message_1 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                1,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 1;
-                        end if;
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 8;
                     else
-                        if leaf <= 2 then
-                            insert into pgq.message_2 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
                             select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                2,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 2;
-                        else
-                            insert into pgq.message_3 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                3,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 3;
-                        end if;
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 9;
                     end if;
                 else
-                    if leaf <= 5 then
-                        if leaf <= 4 then
-                            insert into pgq.message_4 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
                             select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                4,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 4;
-                        else
-                            insert into pgq.message_5 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                5,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 5;
-                        end if;
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 10;
                     else
-                        if leaf <= 6 then
-                            insert into pgq.message_6 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
                             select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                6,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 6;
-                        else
-                            insert into pgq.message_7 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                7,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 7;
-                        end if;
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 11;
                     end if;
                 end if;
             else
-                if leaf <= 11 then
-                    if leaf <= 9 then
-                        if leaf <= 8 then
-                            insert into pgq.message_8 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
                             select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                8,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 8;
-                        else
-                            insert into pgq.message_9 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                9,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 9;
-                        end if;
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 12;
                     else
-                        if leaf <= 10 then
-                            insert into pgq.message_10 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
                             select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                10,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 10;
-                        else
-                            insert into pgq.message_11 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                11,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 11;
-                        end if;
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 13;
                     end if;
                 else
-                    if leaf <= 13 then
-                        if leaf <= 12 then
-                            insert into pgq.message_12 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
                             select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                12,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 12;
-                        else
-                            insert into pgq.message_13 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                13,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 13;
-                        end if;
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 14;
                     else
-                        if leaf <= 14 then
-                            insert into pgq.message_14 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
                             select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                14,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 14;
-                        else
-                            insert into pgq.message_15 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (ids)[b.home],
-                                b.log_offset,
-                                (stamps)[b.home],
-                                15,
-                                b.key,
-                                b.header,
-                                b.payload,
-                                b.body
-                            from (
-                                select
-                                    unnest(homes) as home,
-                                    unnest(offsets) as log_offset,
-                                    unnest(_publish_spread.keys) as key,
-                                    unnest(_publish_spread.headers) as header,
-                                    unnest(_publish_spread.payloads) as payload,
-                                    unnest(_publish_spread.bodies) as body
-                            ) as b
-                            where (segments)[b.home] = 15;
-                        end if;
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 15;
                     end if;
                 end if;
             end if;
@@ -4361,369 +4359,365 @@ begin
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     -- Functions in one select list run side by side; those of absent arrays give nulls.
-    if state.segment < 16 then
-        if state.segment <= 7 then
-            if state.segment <= 3 then
-                if state.segment <= 1 then
-                    if state.segment <= 0 then
-                        insert into pgq.message_0 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+    if state.segment <= 3 then
+        if state.segment <= 1 then
+            if state.segment <= 0 then
+                insert into pgq.message_0 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    0,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_1 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    1,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            end if;
+        else
+            if state.segment <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            end if;
+        end if;
+    elsif state.segment <= 7 then
+        if state.segment <= 5 then
+            if state.segment <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    4,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    5,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            end if;
+        else
+            if state.segment <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    6,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    7,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            end if;
+        end if;
+    elsif state.segment < 16 then
+        if state.segment <= 11 then
+            if state.segment <= 9 then
+                if state.segment <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        8,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            0,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_1 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            1,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    end if;
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
                 else
-                    if state.segment <= 2 then
-                        insert into pgq.message_2 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        9,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            2,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_3 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            3,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    end if;
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
                 end if;
             else
-                if state.segment <= 5 then
-                    if state.segment <= 4 then
-                        insert into pgq.message_4 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                if state.segment <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        10,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            4,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_5 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            5,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    end if;
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
                 else
-                    if state.segment <= 6 then
-                        insert into pgq.message_6 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        11,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            6,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_7 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            7,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    end if;
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
                 end if;
             end if;
         else
-            if state.segment <= 11 then
-                if state.segment <= 9 then
-                    if state.segment <= 8 then
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+            if state.segment <= 13 then
+                if state.segment <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        12,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            8,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            9,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    end if;
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
                 else
-                    if state.segment <= 10 then
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        13,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            10,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            11,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    end if;
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
                 end if;
             else
-                if state.segment <= 13 then
-                    if state.segment <= 12 then
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                if state.segment <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        14,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            12,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            13,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    end if;
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
                 else
-                    if state.segment <= 14 then
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        15,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            14,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            15,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(published.first_offset, published.last_offset) as log_offset,
-                                unnest(publish_batch.keys) as key,
-                                unnest(publish_batch.headers) as header,
-                                unnest(publish_batch.payloads) as payload,
-                                unnest(publish_batch.bodies) as body
-                        ) as b;
-                    end if;
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
                 end if;
             end if;
         end if;
@@ -4898,369 +4892,365 @@ begin
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     -- Two plain statements take less time than one that joins.
-    if leaf < 16 then
-        if leaf <= 7 then
-            if leaf <= 3 then
-                if leaf <= 1 then
-                    if leaf <= 0 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_0 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_0 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            0,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_1 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_1 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            1,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    end if;
+    if leaf <= 3 then
+        if leaf <= 1 then
+            if leaf <= 0 then
+                select m.log_offset, m.published_at
+                from pgq.message_0 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_0 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(moment, newest_at, entered_at),
+                    0,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_1 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_1 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(moment, newest_at, entered_at),
+                    1,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            end if;
+        else
+            if leaf <= 2 then
+                select m.log_offset, m.published_at
+                from pgq.message_2 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(moment, newest_at, entered_at),
+                    2,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_3 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(moment, newest_at, entered_at),
+                    3,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            end if;
+        end if;
+    elsif leaf <= 7 then
+        if leaf <= 5 then
+            if leaf <= 4 then
+                select m.log_offset, m.published_at
+                from pgq.message_4 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(moment, newest_at, entered_at),
+                    4,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_5 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(moment, newest_at, entered_at),
+                    5,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            end if;
+        else
+            if leaf <= 6 then
+                select m.log_offset, m.published_at
+                from pgq.message_6 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(moment, newest_at, entered_at),
+                    6,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_7 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(moment, newest_at, entered_at),
+                    7,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            end if;
+        end if;
+    elsif leaf < 16 then
+        if leaf <= 11 then
+            if leaf <= 9 then
+                if leaf <= 8 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_8 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(moment, newest_at, entered_at),
+                        8,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
                 else
-                    if leaf <= 2 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_2 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_2 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            2,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_3 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_3 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            3,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    end if;
+                    select m.log_offset, m.published_at
+                    from pgq.message_9 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(moment, newest_at, entered_at),
+                        9,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
                 end if;
             else
-                if leaf <= 5 then
-                    if leaf <= 4 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_4 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_4 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            4,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_5 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_5 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            5,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    end if;
+                if leaf <= 10 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_10 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(moment, newest_at, entered_at),
+                        10,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
                 else
-                    if leaf <= 6 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_6 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_6 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            6,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_7 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_7 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            7,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    end if;
+                    select m.log_offset, m.published_at
+                    from pgq.message_11 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(moment, newest_at, entered_at),
+                        11,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
                 end if;
             end if;
         else
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_8 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            8,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_9 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            9,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    end if;
+            if leaf <= 13 then
+                if leaf <= 12 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_12 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(moment, newest_at, entered_at),
+                        12,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
                 else
-                    if leaf <= 10 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_10 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            10,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_11 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            11,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    end if;
+                    select m.log_offset, m.published_at
+                    from pgq.message_13 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(moment, newest_at, entered_at),
+                        13,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
                 end if;
             else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_12 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            12,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_13 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            13,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    end if;
+                if leaf <= 14 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_14 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(moment, newest_at, entered_at),
+                        14,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
                 else
-                    if leaf <= 14 then
-                        select m.log_offset, m.published_at
-                        from pgq.message_14 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            14,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    else
-                        select m.log_offset, m.published_at
-                        from pgq.message_15 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= first_offset
-                        order by m.log_offset desc
-                        limit 1
-                        into newest_offset, newest_at;
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            home_id,
-                            coalesce(newest_offset + 1, first_offset),
-                            greatest(moment, newest_at, entered_at),
-                            15,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        );
-                    end if;
+                    select m.log_offset, m.published_at
+                    from pgq.message_15 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(moment, newest_at, entered_at),
+                        15,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
                 end if;
             end if;
         end if;
@@ -5666,705 +5656,701 @@ begin
 
         -- Only a partition that has something to read is locked. Where another member was faster,
         -- its row of the journal has this number, or the journal was trimmed above it.
-        if leaf < 16 then
-            if leaf <= 7 then
-                if leaf <= 3 then
-                    if leaf <= 1 then
-                        if leaf <= 0 then
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_0 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        else
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_1 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        end if;
+        if leaf <= 3 then
+            if leaf <= 1 then
+                if leaf <= 0 then
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    select
+                        group_id,
+                        number,
+                        seq + 1,
+                        next_offset,
+                        case when token is null then t.taken_to + 1 else next_offset end,
+                        moment,
+                        moment + _claim.lease,
+                        token,
+                        case when token is not null then t.taken_to end
+                    from (
+                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                        from pgq.message_0 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= next_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ) as t
+                    cross join lateral (
+                        select 1
+                        from pgq.group_partition as l
+                        where l.group_id = group_id
+                            and l.partition = number
+                            and l.trimmed_seq <= seq
+                            and t.taken_to is not null
+                        for no key update skip locked
+                    ) as l
+                    on conflict do nothing
+                    returning coalesce(lease_last_offset, next_offset - 1)
+                    into taken_to;
+                else
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    select
+                        group_id,
+                        number,
+                        seq + 1,
+                        next_offset,
+                        case when token is null then t.taken_to + 1 else next_offset end,
+                        moment,
+                        moment + _claim.lease,
+                        token,
+                        case when token is not null then t.taken_to end
+                    from (
+                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                        from pgq.message_1 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= next_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ) as t
+                    cross join lateral (
+                        select 1
+                        from pgq.group_partition as l
+                        where l.group_id = group_id
+                            and l.partition = number
+                            and l.trimmed_seq <= seq
+                            and t.taken_to is not null
+                        for no key update skip locked
+                    ) as l
+                    on conflict do nothing
+                    returning coalesce(lease_last_offset, next_offset - 1)
+                    into taken_to;
+                end if;
+            else
+                if leaf <= 2 then
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    select
+                        group_id,
+                        number,
+                        seq + 1,
+                        next_offset,
+                        case when token is null then t.taken_to + 1 else next_offset end,
+                        moment,
+                        moment + _claim.lease,
+                        token,
+                        case when token is not null then t.taken_to end
+                    from (
+                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                        from pgq.message_2 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= next_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ) as t
+                    cross join lateral (
+                        select 1
+                        from pgq.group_partition as l
+                        where l.group_id = group_id
+                            and l.partition = number
+                            and l.trimmed_seq <= seq
+                            and t.taken_to is not null
+                        for no key update skip locked
+                    ) as l
+                    on conflict do nothing
+                    returning coalesce(lease_last_offset, next_offset - 1)
+                    into taken_to;
+                else
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    select
+                        group_id,
+                        number,
+                        seq + 1,
+                        next_offset,
+                        case when token is null then t.taken_to + 1 else next_offset end,
+                        moment,
+                        moment + _claim.lease,
+                        token,
+                        case when token is not null then t.taken_to end
+                    from (
+                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                        from pgq.message_3 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= next_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ) as t
+                    cross join lateral (
+                        select 1
+                        from pgq.group_partition as l
+                        where l.group_id = group_id
+                            and l.partition = number
+                            and l.trimmed_seq <= seq
+                            and t.taken_to is not null
+                        for no key update skip locked
+                    ) as l
+                    on conflict do nothing
+                    returning coalesce(lease_last_offset, next_offset - 1)
+                    into taken_to;
+                end if;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    select
+                        group_id,
+                        number,
+                        seq + 1,
+                        next_offset,
+                        case when token is null then t.taken_to + 1 else next_offset end,
+                        moment,
+                        moment + _claim.lease,
+                        token,
+                        case when token is not null then t.taken_to end
+                    from (
+                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                        from pgq.message_4 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= next_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ) as t
+                    cross join lateral (
+                        select 1
+                        from pgq.group_partition as l
+                        where l.group_id = group_id
+                            and l.partition = number
+                            and l.trimmed_seq <= seq
+                            and t.taken_to is not null
+                        for no key update skip locked
+                    ) as l
+                    on conflict do nothing
+                    returning coalesce(lease_last_offset, next_offset - 1)
+                    into taken_to;
+                else
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    select
+                        group_id,
+                        number,
+                        seq + 1,
+                        next_offset,
+                        case when token is null then t.taken_to + 1 else next_offset end,
+                        moment,
+                        moment + _claim.lease,
+                        token,
+                        case when token is not null then t.taken_to end
+                    from (
+                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                        from pgq.message_5 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= next_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ) as t
+                    cross join lateral (
+                        select 1
+                        from pgq.group_partition as l
+                        where l.group_id = group_id
+                            and l.partition = number
+                            and l.trimmed_seq <= seq
+                            and t.taken_to is not null
+                        for no key update skip locked
+                    ) as l
+                    on conflict do nothing
+                    returning coalesce(lease_last_offset, next_offset - 1)
+                    into taken_to;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    select
+                        group_id,
+                        number,
+                        seq + 1,
+                        next_offset,
+                        case when token is null then t.taken_to + 1 else next_offset end,
+                        moment,
+                        moment + _claim.lease,
+                        token,
+                        case when token is not null then t.taken_to end
+                    from (
+                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                        from pgq.message_6 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= next_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ) as t
+                    cross join lateral (
+                        select 1
+                        from pgq.group_partition as l
+                        where l.group_id = group_id
+                            and l.partition = number
+                            and l.trimmed_seq <= seq
+                            and t.taken_to is not null
+                        for no key update skip locked
+                    ) as l
+                    on conflict do nothing
+                    returning coalesce(lease_last_offset, next_offset - 1)
+                    into taken_to;
+                else
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    select
+                        group_id,
+                        number,
+                        seq + 1,
+                        next_offset,
+                        case when token is null then t.taken_to + 1 else next_offset end,
+                        moment,
+                        moment + _claim.lease,
+                        token,
+                        case when token is not null then t.taken_to end
+                    from (
+                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                        from pgq.message_7 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= next_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ) as t
+                    cross join lateral (
+                        select 1
+                        from pgq.group_partition as l
+                        where l.group_id = group_id
+                            and l.partition = number
+                            and l.trimmed_seq <= seq
+                            and t.taken_to is not null
+                        for no key update skip locked
+                    ) as l
+                    on conflict do nothing
+                    returning coalesce(lease_last_offset, next_offset - 1)
+                    into taken_to;
+                end if;
+            end if;
+        elsif leaf < 16 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        select
+                            group_id,
+                            number,
+                            seq + 1,
+                            next_offset,
+                            case when token is null then t.taken_to + 1 else next_offset end,
+                            moment,
+                            moment + _claim.lease,
+                            token,
+                            case when token is not null then t.taken_to end
+                        from (
+                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                            from pgq.message_8 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= next_offset
+                            order by m.log_offset desc
+                            limit 1
+                        ) as t
+                        cross join lateral (
+                            select 1
+                            from pgq.group_partition as l
+                            where l.group_id = group_id
+                                and l.partition = number
+                                and l.trimmed_seq <= seq
+                                and t.taken_to is not null
+                            for no key update skip locked
+                        ) as l
+                        on conflict do nothing
+                        returning coalesce(lease_last_offset, next_offset - 1)
+                        into taken_to;
                     else
-                        if leaf <= 2 then
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_2 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        else
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_3 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        end if;
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        select
+                            group_id,
+                            number,
+                            seq + 1,
+                            next_offset,
+                            case when token is null then t.taken_to + 1 else next_offset end,
+                            moment,
+                            moment + _claim.lease,
+                            token,
+                            case when token is not null then t.taken_to end
+                        from (
+                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                            from pgq.message_9 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= next_offset
+                            order by m.log_offset desc
+                            limit 1
+                        ) as t
+                        cross join lateral (
+                            select 1
+                            from pgq.group_partition as l
+                            where l.group_id = group_id
+                                and l.partition = number
+                                and l.trimmed_seq <= seq
+                                and t.taken_to is not null
+                            for no key update skip locked
+                        ) as l
+                        on conflict do nothing
+                        returning coalesce(lease_last_offset, next_offset - 1)
+                        into taken_to;
                     end if;
                 else
-                    if leaf <= 5 then
-                        if leaf <= 4 then
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_4 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        else
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_5 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        end if;
+                    if leaf <= 10 then
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        select
+                            group_id,
+                            number,
+                            seq + 1,
+                            next_offset,
+                            case when token is null then t.taken_to + 1 else next_offset end,
+                            moment,
+                            moment + _claim.lease,
+                            token,
+                            case when token is not null then t.taken_to end
+                        from (
+                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                            from pgq.message_10 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= next_offset
+                            order by m.log_offset desc
+                            limit 1
+                        ) as t
+                        cross join lateral (
+                            select 1
+                            from pgq.group_partition as l
+                            where l.group_id = group_id
+                                and l.partition = number
+                                and l.trimmed_seq <= seq
+                                and t.taken_to is not null
+                            for no key update skip locked
+                        ) as l
+                        on conflict do nothing
+                        returning coalesce(lease_last_offset, next_offset - 1)
+                        into taken_to;
                     else
-                        if leaf <= 6 then
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_6 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        else
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_7 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        end if;
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        select
+                            group_id,
+                            number,
+                            seq + 1,
+                            next_offset,
+                            case when token is null then t.taken_to + 1 else next_offset end,
+                            moment,
+                            moment + _claim.lease,
+                            token,
+                            case when token is not null then t.taken_to end
+                        from (
+                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                            from pgq.message_11 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= next_offset
+                            order by m.log_offset desc
+                            limit 1
+                        ) as t
+                        cross join lateral (
+                            select 1
+                            from pgq.group_partition as l
+                            where l.group_id = group_id
+                                and l.partition = number
+                                and l.trimmed_seq <= seq
+                                and t.taken_to is not null
+                            for no key update skip locked
+                        ) as l
+                        on conflict do nothing
+                        returning coalesce(lease_last_offset, next_offset - 1)
+                        into taken_to;
                     end if;
                 end if;
             else
-                if leaf <= 11 then
-                    if leaf <= 9 then
-                        if leaf <= 8 then
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_8 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        else
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_9 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        end if;
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        select
+                            group_id,
+                            number,
+                            seq + 1,
+                            next_offset,
+                            case when token is null then t.taken_to + 1 else next_offset end,
+                            moment,
+                            moment + _claim.lease,
+                            token,
+                            case when token is not null then t.taken_to end
+                        from (
+                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                            from pgq.message_12 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= next_offset
+                            order by m.log_offset desc
+                            limit 1
+                        ) as t
+                        cross join lateral (
+                            select 1
+                            from pgq.group_partition as l
+                            where l.group_id = group_id
+                                and l.partition = number
+                                and l.trimmed_seq <= seq
+                                and t.taken_to is not null
+                            for no key update skip locked
+                        ) as l
+                        on conflict do nothing
+                        returning coalesce(lease_last_offset, next_offset - 1)
+                        into taken_to;
                     else
-                        if leaf <= 10 then
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_10 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        else
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_11 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        end if;
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        select
+                            group_id,
+                            number,
+                            seq + 1,
+                            next_offset,
+                            case when token is null then t.taken_to + 1 else next_offset end,
+                            moment,
+                            moment + _claim.lease,
+                            token,
+                            case when token is not null then t.taken_to end
+                        from (
+                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                            from pgq.message_13 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= next_offset
+                            order by m.log_offset desc
+                            limit 1
+                        ) as t
+                        cross join lateral (
+                            select 1
+                            from pgq.group_partition as l
+                            where l.group_id = group_id
+                                and l.partition = number
+                                and l.trimmed_seq <= seq
+                                and t.taken_to is not null
+                            for no key update skip locked
+                        ) as l
+                        on conflict do nothing
+                        returning coalesce(lease_last_offset, next_offset - 1)
+                        into taken_to;
                     end if;
                 else
-                    if leaf <= 13 then
-                        if leaf <= 12 then
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_12 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        else
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_13 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        end if;
+                    if leaf <= 14 then
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        select
+                            group_id,
+                            number,
+                            seq + 1,
+                            next_offset,
+                            case when token is null then t.taken_to + 1 else next_offset end,
+                            moment,
+                            moment + _claim.lease,
+                            token,
+                            case when token is not null then t.taken_to end
+                        from (
+                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                            from pgq.message_14 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= next_offset
+                            order by m.log_offset desc
+                            limit 1
+                        ) as t
+                        cross join lateral (
+                            select 1
+                            from pgq.group_partition as l
+                            where l.group_id = group_id
+                                and l.partition = number
+                                and l.trimmed_seq <= seq
+                                and t.taken_to is not null
+                            for no key update skip locked
+                        ) as l
+                        on conflict do nothing
+                        returning coalesce(lease_last_offset, next_offset - 1)
+                        into taken_to;
                     else
-                        if leaf <= 14 then
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_14 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        else
-                            insert into pgq.group_position (
-                                group_id,
-                                partition,
-                                seq,
-                                first_offset,
-                                next_offset,
-                                recorded_at,
-                                leased_until,
-                                lease_token,
-                                lease_last_offset
-                            )
-                            select
-                                group_id,
-                                number,
-                                seq + 1,
-                                next_offset,
-                                case when token is null then t.taken_to + 1 else next_offset end,
-                                moment,
-                                moment + _claim.lease,
-                                token,
-                                case when token is not null then t.taken_to end
-                            from (
-                                select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                                from pgq.message_15 as m
-                                where m.partition_id = home_id
-                                    and m.log_offset >= next_offset
-                                order by m.log_offset desc
-                                limit 1
-                            ) as t
-                            cross join lateral (
-                                select 1
-                                from pgq.group_partition as l
-                                where l.group_id = group_id
-                                    and l.partition = number
-                                    and l.trimmed_seq <= seq
-                                    and t.taken_to is not null
-                                for no key update skip locked
-                            ) as l
-                            on conflict do nothing
-                            returning coalesce(lease_last_offset, next_offset - 1)
-                            into taken_to;
-                        end if;
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        select
+                            group_id,
+                            number,
+                            seq + 1,
+                            next_offset,
+                            case when token is null then t.taken_to + 1 else next_offset end,
+                            moment,
+                            moment + _claim.lease,
+                            token,
+                            case when token is not null then t.taken_to end
+                        from (
+                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
+                            from pgq.message_15 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= next_offset
+                            order by m.log_offset desc
+                            limit 1
+                        ) as t
+                        cross join lateral (
+                            select 1
+                            from pgq.group_partition as l
+                            where l.group_id = group_id
+                                and l.partition = number
+                                and l.trimmed_seq <= seq
+                                and t.taken_to is not null
+                            for no key update skip locked
+                        ) as l
+                        on conflict do nothing
+                        returning coalesce(lease_last_offset, next_offset - 1)
+                        into taken_to;
                     end if;
                 end if;
             end if;
@@ -6540,257 +6526,253 @@ begin
     end if;
 
     if fetch_range.first_offset >= place.segment_first_offset then
-        if place.segment < 16 then
-            if place.segment <= 7 then
-                if place.segment <= 3 then
-                    if place.segment <= 1 then
-                        if place.segment <= 0 then
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_0 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_1 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        end if;
+        if place.segment <= 3 then
+            if place.segment <= 1 then
+                if place.segment <= 0 then
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_0 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_1 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                end if;
+            else
+                if place.segment <= 2 then
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif place.segment <= 7 then
+            if place.segment <= 5 then
+                if place.segment <= 4 then
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_4 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_5 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                end if;
+            else
+                if place.segment <= 6 then
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_6 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_7 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif place.segment < 16 then
+            if place.segment <= 11 then
+                if place.segment <= 9 then
+                    if place.segment <= 8 then
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_8 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
                     else
-                        if place.segment <= 2 then
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_2 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_3 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_9 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
                     end if;
                 else
-                    if place.segment <= 5 then
-                        if place.segment <= 4 then
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_4 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_5 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        end if;
+                    if place.segment <= 10 then
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_10 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
                     else
-                        if place.segment <= 6 then
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_6 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_7 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_11 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
                     end if;
                 end if;
             else
-                if place.segment <= 11 then
-                    if place.segment <= 9 then
-                        if place.segment <= 8 then
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_8 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_9 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        end if;
+                if place.segment <= 13 then
+                    if place.segment <= 12 then
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_12 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
                     else
-                        if place.segment <= 10 then
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_10 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_11 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_13 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
                     end if;
                 else
-                    if place.segment <= 13 then
-                        if place.segment <= 12 then
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_12 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_13 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        end if;
+                    if place.segment <= 14 then
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_14 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
                     else
-                        if place.segment <= 14 then
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_14 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                fetch_range.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_15 as m
-                            where m.partition_id = place.partition_id
-                                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_15 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
                     end if;
                 end if;
             end if;
@@ -6885,257 +6867,253 @@ begin
     end if;
 
     if claimed.segment is not null then
-        if claimed.segment < 16 then
-            if claimed.segment <= 7 then
-                if claimed.segment <= 3 then
-                    if claimed.segment <= 1 then
-                        if claimed.segment <= 0 then
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_0 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_1 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+        if claimed.segment <= 3 then
+            if claimed.segment <= 1 then
+                if claimed.segment <= 0 then
+                    return query
+                    select
+                        claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_0 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_1 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                end if;
+            else
+                if claimed.segment <= 2 then
+                    return query
+                    select
+                        claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif claimed.segment <= 7 then
+            if claimed.segment <= 5 then
+                if claimed.segment <= 4 then
+                    return query
+                    select
+                        claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_4 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_5 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                end if;
+            else
+                if claimed.segment <= 6 then
+                    return query
+                    select
+                        claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_6 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_7 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif claimed.segment < 16 then
+            if claimed.segment <= 11 then
+                if claimed.segment <= 9 then
+                    if claimed.segment <= 8 then
+                        return query
+                        select
+                            claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_8 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     else
-                        if claimed.segment <= 2 then
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_2 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_3 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_9 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     end if;
                 else
-                    if claimed.segment <= 5 then
-                        if claimed.segment <= 4 then
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_4 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_5 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                    if claimed.segment <= 10 then
+                        return query
+                        select
+                            claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_10 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     else
-                        if claimed.segment <= 6 then
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_6 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_7 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_11 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     end if;
                 end if;
             else
-                if claimed.segment <= 11 then
-                    if claimed.segment <= 9 then
-                        if claimed.segment <= 8 then
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_8 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_9 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                if claimed.segment <= 13 then
+                    if claimed.segment <= 12 then
+                        return query
+                        select
+                            claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_12 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     else
-                        if claimed.segment <= 10 then
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_10 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_11 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_13 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     end if;
                 else
-                    if claimed.segment <= 13 then
-                        if claimed.segment <= 12 then
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_12 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_13 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                    if claimed.segment <= 14 then
+                        return query
+                        select
+                            claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_14 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     else
-                        if claimed.segment <= 14 then
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_14 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_15 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_15 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     end if;
                 end if;
             end if;
@@ -7325,257 +7303,253 @@ begin
     end if;
 
     if claimed.segment is not null then
-        if claimed.segment < 16 then
-            if claimed.segment <= 7 then
-                if claimed.segment <= 3 then
-                    if claimed.segment <= 1 then
-                        if claimed.segment <= 0 then
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_0 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_1 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+        if claimed.segment <= 3 then
+            if claimed.segment <= 1 then
+                if claimed.segment <= 0 then
+                    return query
+                    select
+                        claimed.lease_token, claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_0 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        claimed.lease_token, claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_1 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                end if;
+            else
+                if claimed.segment <= 2 then
+                    return query
+                    select
+                        claimed.lease_token, claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        claimed.lease_token, claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif claimed.segment <= 7 then
+            if claimed.segment <= 5 then
+                if claimed.segment <= 4 then
+                    return query
+                    select
+                        claimed.lease_token, claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_4 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        claimed.lease_token, claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_5 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                end if;
+            else
+                if claimed.segment <= 6 then
+                    return query
+                    select
+                        claimed.lease_token, claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_6 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        claimed.lease_token, claimed.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_7 as m
+                    where m.partition_id = claimed.partition_id
+                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif claimed.segment < 16 then
+            if claimed.segment <= 11 then
+                if claimed.segment <= 9 then
+                    if claimed.segment <= 8 then
+                        return query
+                        select
+                            claimed.lease_token, claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_8 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     else
-                        if claimed.segment <= 2 then
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_2 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_3 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            claimed.lease_token, claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_9 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     end if;
                 else
-                    if claimed.segment <= 5 then
-                        if claimed.segment <= 4 then
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_4 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_5 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                    if claimed.segment <= 10 then
+                        return query
+                        select
+                            claimed.lease_token, claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_10 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     else
-                        if claimed.segment <= 6 then
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_6 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_7 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            claimed.lease_token, claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_11 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     end if;
                 end if;
             else
-                if claimed.segment <= 11 then
-                    if claimed.segment <= 9 then
-                        if claimed.segment <= 8 then
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_8 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_9 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                if claimed.segment <= 13 then
+                    if claimed.segment <= 12 then
+                        return query
+                        select
+                            claimed.lease_token, claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_12 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     else
-                        if claimed.segment <= 10 then
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_10 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_11 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            claimed.lease_token, claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_13 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     end if;
                 else
-                    if claimed.segment <= 13 then
-                        if claimed.segment <= 12 then
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_12 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_13 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                    if claimed.segment <= 14 then
+                        return query
+                        select
+                            claimed.lease_token, claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_14 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     else
-                        if claimed.segment <= 14 then
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_14 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        else
-                            return query
-                            select
-                                claimed.lease_token, claimed.partition,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_15 as m
-                            where m.partition_id = claimed.partition_id
-                                and m.log_offset between claimed.first_offset and claimed.last_offset
-                            order by m.log_offset;
-                        end if;
+                        return query
+                        select
+                            claimed.lease_token, claimed.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_15 as m
+                        where m.partition_id = claimed.partition_id
+                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        order by m.log_offset;
                     end if;
                 end if;
             end if;
@@ -8200,6 +8174,14 @@ begin
 
     -- One that is there is found without a lock.
     if exists (select from pgq.queue as q where q.queue = create_queue.queue) then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.queue as q
+            where q.queue = create_queue.queue
+            for key share;
+        end if;
+
         perform pgq._fail_queue_exists(create_queue.queue);
     end if;
 
@@ -8623,25 +8605,6 @@ comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interv
 'When a job with a delay or a time of its own may be claimed first; refuses what makes no sense
 (22023).';
 
--- ==== sql/queue/_notify_queue.sql
-
-create function pgq._notify_queue(queue text)
-returns integer
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    perform pg_notify('pgq_queue', _notify_queue.queue);
-    return 0;
-end
-$$;
-
-comment on function pgq._notify_queue(text) is
-'Notifies the channel pgq_queue, and returns 0, the attempt of a new job: so enqueue can read the
-queue and add the job in one statement.';
-
 -- ==== sql/queue/enqueue.sql
 
 create function pgq.enqueue(
@@ -8666,8 +8629,12 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    target_id bigint;
     store_id bigint;
     leaf integer;
+    queue_delay interval;
+    queue_retention interval;
+    notify boolean;
     moment timestamptz;
     due_at timestamptz;
     number bigint;
@@ -8676,10 +8643,19 @@ begin
         or enqueue.headers is not null
         or (enqueue.priority between 0 and 9) is not true
         or length(enqueue.label) > 255
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
         perform pgq._check_count('priority', enqueue.priority, 0, 9);
         perform pgq._check_label(enqueue.label);
+
+        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.queue as q
+            where q.queue = enqueue.queue
+            for share;
+        end if;
     end if;
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -8689,20 +8665,19 @@ begin
         return null;
     end if;
 
-    -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        perform
-        from pgq.queue as q
-        where q.queue = enqueue.queue
-        for share;
-    end if;
+    -- Plain statements take less time than one that reads the queue and adds the job.
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
+    into target_id, store_id, leaf, queue_delay, queue_retention, notify
+    from pgq.queue as q
+    where q.queue = enqueue.queue;
 
     moment := pgq._clock();
-    if enqueue.delay is not null or enqueue.run_at is not null then
-        due_at := (
-            select pgq._due_at(q.queue, moment, enqueue.delay, enqueue.run_at, q.retention)
-            from pgq.queue as q
-            where q.queue = enqueue.queue
+    if target_id is null or enqueue.delay is not null or enqueue.run_at is not null then
+        if target_id is null then
+            perform pgq._fail_unknown_queue(enqueue.queue);
+        end if;
+        due_at := pgq._due_at(
+            enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
         );
     end if;
 
@@ -8720,277 +8695,266 @@ begin
         priority,
         label
     )
-    select
+    values (
         number,
-        q.queue_id,
-        q.partition_id,
+        target_id,
+        store_id,
         number,
-        moment + q.retention,
-        coalesce(due_at, moment + q.delay),
-        q.segment,
-        case when q.notify then pgq._notify_queue(q.queue) else 0 end,
+        moment + queue_retention,
+        coalesce(due_at, moment + queue_delay),
+        leaf,
+        0,
         enqueue.priority,
         enqueue.label
-    from pgq.queue as q
-    where q.queue = enqueue.queue
-    returning partition_id, segment
-    into store_id, leaf;
+    );
 
-    if store_id is null then
-        perform pgq._fail_unknown_queue(enqueue.queue);
-    end if;
-
-    if leaf < 16 then
-        if leaf <= 7 then
-            if leaf <= 3 then
-                if leaf <= 1 then
-                    if leaf <= 0 then
-                        insert into pgq.message_0 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            0,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    else
-                        insert into pgq.message_1 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            1,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    end if;
+    if leaf <= 3 then
+        if leaf <= 1 then
+            if leaf <= 0 then
+                insert into pgq.message_0 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    number,
+                    moment,
+                    0,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            else
+                insert into pgq.message_1 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    number,
+                    moment,
+                    1,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            end if;
+        else
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    number,
+                    moment,
+                    2,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    number,
+                    moment,
+                    3,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            end if;
+        end if;
+    elsif leaf <= 7 then
+        if leaf <= 5 then
+            if leaf <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    number,
+                    moment,
+                    4,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    number,
+                    moment,
+                    5,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            end if;
+        else
+            if leaf <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    number,
+                    moment,
+                    6,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    number,
+                    moment,
+                    7,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            end if;
+        end if;
+    elsif leaf < 16 then
+        if leaf <= 11 then
+            if leaf <= 9 then
+                if leaf <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        number,
+                        moment,
+                        8,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
                 else
-                    if leaf <= 2 then
-                        insert into pgq.message_2 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            2,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    else
-                        insert into pgq.message_3 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            3,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    end if;
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        number,
+                        moment,
+                        9,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
                 end if;
             else
-                if leaf <= 5 then
-                    if leaf <= 4 then
-                        insert into pgq.message_4 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            4,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    else
-                        insert into pgq.message_5 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            5,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    end if;
+                if leaf <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        number,
+                        moment,
+                        10,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
                 else
-                    if leaf <= 6 then
-                        insert into pgq.message_6 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            6,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    else
-                        insert into pgq.message_7 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            7,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    end if;
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        number,
+                        moment,
+                        11,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
                 end if;
             end if;
         else
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            8,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    else
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            9,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    end if;
+            if leaf <= 13 then
+                if leaf <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        number,
+                        moment,
+                        12,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
                 else
-                    if leaf <= 10 then
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            10,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    else
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            11,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    end if;
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        number,
+                        moment,
+                        13,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
                 end if;
             else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            12,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    else
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            13,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    end if;
+                if leaf <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        number,
+                        moment,
+                        14,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
                 else
-                    if leaf <= 14 then
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            14,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    else
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        values (
-                            store_id,
-                            number,
-                            moment,
-                            15,
-                            enqueue.key,
-                            enqueue.headers,
-                            enqueue.payload,
-                            enqueue.body
-                        );
-                    end if;
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        number,
+                        moment,
+                        15,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
                 end if;
             end if;
         end if;
@@ -9011,6 +8975,10 @@ begin
             )
         $leaf$, leaf)
         using store_id, number, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
+    end if;
+
+    if notify then
+        perform pg_notify('pgq_queue', enqueue.queue);
     end if;
 
     return number;
@@ -9123,241 +9091,237 @@ begin
         from generate_series(1, size)
     );
 
-    if leaf < 16 then
-        if leaf <= 7 then
-            if leaf <= 3 then
-                if leaf <= 1 then
-                    if leaf <= 0 then
-                        insert into pgq.message_0 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 0, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_1 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 1, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    end if;
+    if leaf <= 3 then
+        if leaf <= 1 then
+            if leaf <= 0 then
+                insert into pgq.message_0 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 0, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_1 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 1, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            end if;
+        else
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 2, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 3, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            end if;
+        end if;
+    elsif leaf <= 7 then
+        if leaf <= 5 then
+            if leaf <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 4, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 5, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            end if;
+        else
+            if leaf <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 6, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 7, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            end if;
+        end if;
+    elsif leaf < 16 then
+        if leaf <= 11 then
+            if leaf <= 9 then
+                if leaf <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 8, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
                 else
-                    if leaf <= 2 then
-                        insert into pgq.message_2 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 2, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_3 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 3, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    end if;
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 9, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
                 end if;
             else
-                if leaf <= 5 then
-                    if leaf <= 4 then
-                        insert into pgq.message_4 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 4, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_5 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 5, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    end if;
+                if leaf <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 10, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
                 else
-                    if leaf <= 6 then
-                        insert into pgq.message_6 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 6, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_7 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 7, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    end if;
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 11, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
                 end if;
             end if;
         else
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 8, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 9, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    end if;
+            if leaf <= 13 then
+                if leaf <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 12, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
                 else
-                    if leaf <= 10 then
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 10, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 11, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    end if;
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 13, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
                 end if;
             else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 12, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 13, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    end if;
+                if leaf <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 14, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
                 else
-                    if leaf <= 14 then
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 14, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select store_id, b.job_id, moment, 15, b.key, b.header, b.payload, b.body
-                        from (
-                            select
-                                unnest(ids) as job_id,
-                                unnest(enqueue_batch.keys) as key,
-                                unnest(enqueue_batch.headers) as header,
-                                unnest(enqueue_batch.payloads) as payload,
-                                unnest(enqueue_batch.bodies) as body
-                        ) as b;
-                    end if;
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 15, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
                 end if;
             end if;
         end if;
@@ -9992,337 +9956,333 @@ begin
         part := case when first_leaf = last_leaf then leased else leased[number:number] end;
         leaf := (part[1]).segment;
 
-        if leaf < 16 then
-            if leaf <= 7 then
-                if leaf <= 3 then
-                    if leaf <= 1 then
-                        if leaf <= 0 then
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_0 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        else
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_1 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        end if;
+        if leaf <= 3 then
+            if leaf <= 1 then
+                if leaf <= 0 then
+                    return query
+                    select
+                        l.job_id,
+                        _claim_jobs.token,
+                        l.attempt,
+                        l.leased_until,
+                        m.published_at,
+                        l.priority::integer,
+                        m.key,
+                        l.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from unnest(part) as l
+                    left join pgq.message_0 as m
+                        on m.partition_id = l.partition_id
+                        and m.log_offset = l.log_offset
+                    order by l.priority, l.due_at, l.job_id;
+                else
+                    return query
+                    select
+                        l.job_id,
+                        _claim_jobs.token,
+                        l.attempt,
+                        l.leased_until,
+                        m.published_at,
+                        l.priority::integer,
+                        m.key,
+                        l.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from unnest(part) as l
+                    left join pgq.message_1 as m
+                        on m.partition_id = l.partition_id
+                        and m.log_offset = l.log_offset
+                    order by l.priority, l.due_at, l.job_id;
+                end if;
+            else
+                if leaf <= 2 then
+                    return query
+                    select
+                        l.job_id,
+                        _claim_jobs.token,
+                        l.attempt,
+                        l.leased_until,
+                        m.published_at,
+                        l.priority::integer,
+                        m.key,
+                        l.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from unnest(part) as l
+                    left join pgq.message_2 as m
+                        on m.partition_id = l.partition_id
+                        and m.log_offset = l.log_offset
+                    order by l.priority, l.due_at, l.job_id;
+                else
+                    return query
+                    select
+                        l.job_id,
+                        _claim_jobs.token,
+                        l.attempt,
+                        l.leased_until,
+                        m.published_at,
+                        l.priority::integer,
+                        m.key,
+                        l.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from unnest(part) as l
+                    left join pgq.message_3 as m
+                        on m.partition_id = l.partition_id
+                        and m.log_offset = l.log_offset
+                    order by l.priority, l.due_at, l.job_id;
+                end if;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    return query
+                    select
+                        l.job_id,
+                        _claim_jobs.token,
+                        l.attempt,
+                        l.leased_until,
+                        m.published_at,
+                        l.priority::integer,
+                        m.key,
+                        l.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from unnest(part) as l
+                    left join pgq.message_4 as m
+                        on m.partition_id = l.partition_id
+                        and m.log_offset = l.log_offset
+                    order by l.priority, l.due_at, l.job_id;
+                else
+                    return query
+                    select
+                        l.job_id,
+                        _claim_jobs.token,
+                        l.attempt,
+                        l.leased_until,
+                        m.published_at,
+                        l.priority::integer,
+                        m.key,
+                        l.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from unnest(part) as l
+                    left join pgq.message_5 as m
+                        on m.partition_id = l.partition_id
+                        and m.log_offset = l.log_offset
+                    order by l.priority, l.due_at, l.job_id;
+                end if;
+            else
+                if leaf <= 6 then
+                    return query
+                    select
+                        l.job_id,
+                        _claim_jobs.token,
+                        l.attempt,
+                        l.leased_until,
+                        m.published_at,
+                        l.priority::integer,
+                        m.key,
+                        l.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from unnest(part) as l
+                    left join pgq.message_6 as m
+                        on m.partition_id = l.partition_id
+                        and m.log_offset = l.log_offset
+                    order by l.priority, l.due_at, l.job_id;
+                else
+                    return query
+                    select
+                        l.job_id,
+                        _claim_jobs.token,
+                        l.attempt,
+                        l.leased_until,
+                        m.published_at,
+                        l.priority::integer,
+                        m.key,
+                        l.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from unnest(part) as l
+                    left join pgq.message_7 as m
+                        on m.partition_id = l.partition_id
+                        and m.log_offset = l.log_offset
+                    order by l.priority, l.due_at, l.job_id;
+                end if;
+            end if;
+        elsif leaf < 16 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        return query
+                        select
+                            l.job_id,
+                            _claim_jobs.token,
+                            l.attempt,
+                            l.leased_until,
+                            m.published_at,
+                            l.priority::integer,
+                            m.key,
+                            l.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from unnest(part) as l
+                        left join pgq.message_8 as m
+                            on m.partition_id = l.partition_id
+                            and m.log_offset = l.log_offset
+                        order by l.priority, l.due_at, l.job_id;
                     else
-                        if leaf <= 2 then
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_2 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        else
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_3 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        end if;
+                        return query
+                        select
+                            l.job_id,
+                            _claim_jobs.token,
+                            l.attempt,
+                            l.leased_until,
+                            m.published_at,
+                            l.priority::integer,
+                            m.key,
+                            l.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from unnest(part) as l
+                        left join pgq.message_9 as m
+                            on m.partition_id = l.partition_id
+                            and m.log_offset = l.log_offset
+                        order by l.priority, l.due_at, l.job_id;
                     end if;
                 else
-                    if leaf <= 5 then
-                        if leaf <= 4 then
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_4 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        else
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_5 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        end if;
+                    if leaf <= 10 then
+                        return query
+                        select
+                            l.job_id,
+                            _claim_jobs.token,
+                            l.attempt,
+                            l.leased_until,
+                            m.published_at,
+                            l.priority::integer,
+                            m.key,
+                            l.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from unnest(part) as l
+                        left join pgq.message_10 as m
+                            on m.partition_id = l.partition_id
+                            and m.log_offset = l.log_offset
+                        order by l.priority, l.due_at, l.job_id;
                     else
-                        if leaf <= 6 then
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_6 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        else
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_7 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        end if;
+                        return query
+                        select
+                            l.job_id,
+                            _claim_jobs.token,
+                            l.attempt,
+                            l.leased_until,
+                            m.published_at,
+                            l.priority::integer,
+                            m.key,
+                            l.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from unnest(part) as l
+                        left join pgq.message_11 as m
+                            on m.partition_id = l.partition_id
+                            and m.log_offset = l.log_offset
+                        order by l.priority, l.due_at, l.job_id;
                     end if;
                 end if;
             else
-                if leaf <= 11 then
-                    if leaf <= 9 then
-                        if leaf <= 8 then
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_8 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        else
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_9 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        end if;
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        return query
+                        select
+                            l.job_id,
+                            _claim_jobs.token,
+                            l.attempt,
+                            l.leased_until,
+                            m.published_at,
+                            l.priority::integer,
+                            m.key,
+                            l.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from unnest(part) as l
+                        left join pgq.message_12 as m
+                            on m.partition_id = l.partition_id
+                            and m.log_offset = l.log_offset
+                        order by l.priority, l.due_at, l.job_id;
                     else
-                        if leaf <= 10 then
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_10 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        else
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_11 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        end if;
+                        return query
+                        select
+                            l.job_id,
+                            _claim_jobs.token,
+                            l.attempt,
+                            l.leased_until,
+                            m.published_at,
+                            l.priority::integer,
+                            m.key,
+                            l.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from unnest(part) as l
+                        left join pgq.message_13 as m
+                            on m.partition_id = l.partition_id
+                            and m.log_offset = l.log_offset
+                        order by l.priority, l.due_at, l.job_id;
                     end if;
                 else
-                    if leaf <= 13 then
-                        if leaf <= 12 then
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_12 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        else
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_13 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        end if;
+                    if leaf <= 14 then
+                        return query
+                        select
+                            l.job_id,
+                            _claim_jobs.token,
+                            l.attempt,
+                            l.leased_until,
+                            m.published_at,
+                            l.priority::integer,
+                            m.key,
+                            l.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from unnest(part) as l
+                        left join pgq.message_14 as m
+                            on m.partition_id = l.partition_id
+                            and m.log_offset = l.log_offset
+                        order by l.priority, l.due_at, l.job_id;
                     else
-                        if leaf <= 14 then
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_14 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        else
-                            return query
-                            select
-                                l.job_id,
-                                _claim_jobs.token,
-                                l.attempt,
-                                l.leased_until,
-                                m.published_at,
-                                l.priority::integer,
-                                m.key,
-                                l.label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from unnest(part) as l
-                            left join pgq.message_15 as m
-                                on m.partition_id = l.partition_id
-                                and m.log_offset = l.log_offset
-                            order by l.priority, l.due_at, l.job_id;
-                        end if;
+                        return query
+                        select
+                            l.job_id,
+                            _claim_jobs.token,
+                            l.attempt,
+                            l.leased_until,
+                            m.published_at,
+                            l.priority::integer,
+                            m.key,
+                            l.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from unnest(part) as l
+                        left join pgq.message_15 as m
+                            on m.partition_id = l.partition_id
+                            and m.log_offset = l.log_offset
+                        order by l.priority, l.due_at, l.job_id;
                     end if;
                 end if;
             end if;
@@ -10518,321 +10478,317 @@ begin
                 perform pgq._raise_floor(target_id, null, moment);
             end if;
 
-            if leaf < 16 then
-                if leaf <= 7 then
-                    if leaf <= 3 then
-                        if leaf <= 1 then
-                            if leaf <= 0 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_0 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_1 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
+            if leaf <= 3 then
+                if leaf <= 1 then
+                    if leaf <= 0 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_0 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_1 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                else
+                    if leaf <= 2 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_2 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_3 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_4 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_5 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_6 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_7 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                end if;
+            elsif leaf < 16 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_8 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
                         else
-                            if leaf <= 2 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_2 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_3 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_9 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
                         end if;
                     else
-                        if leaf <= 5 then
-                            if leaf <= 4 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_4 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_5 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
+                        if leaf <= 10 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_10 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
                         else
-                            if leaf <= 6 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_6 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_7 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_11 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
                         end if;
                     end if;
                 else
-                    if leaf <= 11 then
-                        if leaf <= 9 then
-                            if leaf <= 8 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_8 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_9 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_12 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
                         else
-                            if leaf <= 10 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_10 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_11 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_13 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
                         end if;
                     else
-                        if leaf <= 13 then
-                            if leaf <= 12 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_12 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_13 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
+                        if leaf <= 14 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_14 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
                         else
-                            if leaf <= 14 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_14 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_15 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_15 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
                         end if;
                     end if;
                 end if;
@@ -10988,721 +10944,717 @@ begin
             return;
         end if;
 
-        if leaf < 16 then
-            if leaf <= 7 then
-                if leaf <= 3 then
-                    if leaf <= 1 then
-                        if leaf <= 0 then
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 0
-                                returning j.*
-                            ),
+        if leaf <= 3 then
+            if leaf <= 1 then
+                if leaf <= 0 then
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                            and j.segment = 0
+                        returning j.*
+                    ),
 
-                            archived as (
-                                insert into pgq.job_archive_0 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    0,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
+                    archived as (
+                        insert into pgq.job_archive_0 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            0,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, q.partition_id),
+                            case when q.partition_id <> g.partition_id then g.log_offset end
+                        from gone as g
+                        inner join pgq.queue as q on q.queue_id = g.queue_id
+                        where q.archive or _finish.always
+                    )
+
+                    select array_agg(g.job_id)
+                    from gone as g
+                    into ended;
+                else
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                            and j.segment = 1
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_1 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            1,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, q.partition_id),
+                            case when q.partition_id <> g.partition_id then g.log_offset end
+                        from gone as g
+                        inner join pgq.queue as q on q.queue_id = g.queue_id
+                        where q.archive or _finish.always
+                    )
+
+                    select array_agg(g.job_id)
+                    from gone as g
+                    into ended;
+                end if;
+            else
+                if leaf <= 2 then
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                            and j.segment = 2
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_2 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            2,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, q.partition_id),
+                            case when q.partition_id <> g.partition_id then g.log_offset end
+                        from gone as g
+                        inner join pgq.queue as q on q.queue_id = g.queue_id
+                        where q.archive or _finish.always
+                    )
+
+                    select array_agg(g.job_id)
+                    from gone as g
+                    into ended;
+                else
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                            and j.segment = 3
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_3 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            3,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, q.partition_id),
+                            case when q.partition_id <> g.partition_id then g.log_offset end
+                        from gone as g
+                        inner join pgq.queue as q on q.queue_id = g.queue_id
+                        where q.archive or _finish.always
+                    )
+
+                    select array_agg(g.job_id)
+                    from gone as g
+                    into ended;
+                end if;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                            and j.segment = 4
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_4 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            4,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, q.partition_id),
+                            case when q.partition_id <> g.partition_id then g.log_offset end
+                        from gone as g
+                        inner join pgq.queue as q on q.queue_id = g.queue_id
+                        where q.archive or _finish.always
+                    )
+
+                    select array_agg(g.job_id)
+                    from gone as g
+                    into ended;
+                else
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                            and j.segment = 5
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_5 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            5,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, q.partition_id),
+                            case when q.partition_id <> g.partition_id then g.log_offset end
+                        from gone as g
+                        inner join pgq.queue as q on q.queue_id = g.queue_id
+                        where q.archive or _finish.always
+                    )
+
+                    select array_agg(g.job_id)
+                    from gone as g
+                    into ended;
+                end if;
+            else
+                if leaf <= 6 then
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                            and j.segment = 6
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_6 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            6,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, q.partition_id),
+                            case when q.partition_id <> g.partition_id then g.log_offset end
+                        from gone as g
+                        inner join pgq.queue as q on q.queue_id = g.queue_id
+                        where q.archive or _finish.always
+                    )
+
+                    select array_agg(g.job_id)
+                    from gone as g
+                    into ended;
+                else
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                            and j.segment = 7
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_7 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            7,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, q.partition_id),
+                            case when q.partition_id <> g.partition_id then g.log_offset end
+                        from gone as g
+                        inner join pgq.queue as q on q.queue_id = g.queue_id
+                        where q.archive or _finish.always
+                    )
+
+                    select array_agg(g.job_id)
+                    from gone as g
+                    into ended;
+                end if;
+            end if;
+        elsif leaf < 16 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                                and j.segment = 8
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_8 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
                             )
-
-                            select array_agg(g.job_id)
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                8,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, q.partition_id),
+                                case when q.partition_id <> g.partition_id then g.log_offset end
                             from gone as g
-                            into ended;
-                        else
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 1
-                                returning j.*
-                            ),
+                            inner join pgq.queue as q on q.queue_id = g.queue_id
+                            where q.archive or _finish.always
+                        )
 
-                            archived as (
-                                insert into pgq.job_archive_1 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    1,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
-                            )
-
-                            select array_agg(g.job_id)
-                            from gone as g
-                            into ended;
-                        end if;
+                        select array_agg(g.job_id)
+                        from gone as g
+                        into ended;
                     else
-                        if leaf <= 2 then
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 2
-                                returning j.*
-                            ),
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                                and j.segment = 9
+                            returning j.*
+                        ),
 
-                            archived as (
-                                insert into pgq.job_archive_2 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    2,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
+                        archived as (
+                            insert into pgq.job_archive_9 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
                             )
-
-                            select array_agg(g.job_id)
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                9,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, q.partition_id),
+                                case when q.partition_id <> g.partition_id then g.log_offset end
                             from gone as g
-                            into ended;
-                        else
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 3
-                                returning j.*
-                            ),
+                            inner join pgq.queue as q on q.queue_id = g.queue_id
+                            where q.archive or _finish.always
+                        )
 
-                            archived as (
-                                insert into pgq.job_archive_3 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    3,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
-                            )
-
-                            select array_agg(g.job_id)
-                            from gone as g
-                            into ended;
-                        end if;
+                        select array_agg(g.job_id)
+                        from gone as g
+                        into ended;
                     end if;
                 else
-                    if leaf <= 5 then
-                        if leaf <= 4 then
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 4
-                                returning j.*
-                            ),
+                    if leaf <= 10 then
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                                and j.segment = 10
+                            returning j.*
+                        ),
 
-                            archived as (
-                                insert into pgq.job_archive_4 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    4,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
+                        archived as (
+                            insert into pgq.job_archive_10 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
                             )
-
-                            select array_agg(g.job_id)
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                10,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, q.partition_id),
+                                case when q.partition_id <> g.partition_id then g.log_offset end
                             from gone as g
-                            into ended;
-                        else
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 5
-                                returning j.*
-                            ),
+                            inner join pgq.queue as q on q.queue_id = g.queue_id
+                            where q.archive or _finish.always
+                        )
 
-                            archived as (
-                                insert into pgq.job_archive_5 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    5,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
-                            )
-
-                            select array_agg(g.job_id)
-                            from gone as g
-                            into ended;
-                        end if;
+                        select array_agg(g.job_id)
+                        from gone as g
+                        into ended;
                     else
-                        if leaf <= 6 then
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 6
-                                returning j.*
-                            ),
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                                and j.segment = 11
+                            returning j.*
+                        ),
 
-                            archived as (
-                                insert into pgq.job_archive_6 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    6,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
+                        archived as (
+                            insert into pgq.job_archive_11 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
                             )
-
-                            select array_agg(g.job_id)
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                11,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, q.partition_id),
+                                case when q.partition_id <> g.partition_id then g.log_offset end
                             from gone as g
-                            into ended;
-                        else
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 7
-                                returning j.*
-                            ),
+                            inner join pgq.queue as q on q.queue_id = g.queue_id
+                            where q.archive or _finish.always
+                        )
 
-                            archived as (
-                                insert into pgq.job_archive_7 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    7,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
-                            )
-
-                            select array_agg(g.job_id)
-                            from gone as g
-                            into ended;
-                        end if;
+                        select array_agg(g.job_id)
+                        from gone as g
+                        into ended;
                     end if;
                 end if;
             else
-                if leaf <= 11 then
-                    if leaf <= 9 then
-                        if leaf <= 8 then
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 8
-                                returning j.*
-                            ),
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                                and j.segment = 12
+                            returning j.*
+                        ),
 
-                            archived as (
-                                insert into pgq.job_archive_8 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    8,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
+                        archived as (
+                            insert into pgq.job_archive_12 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
                             )
-
-                            select array_agg(g.job_id)
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                12,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, q.partition_id),
+                                case when q.partition_id <> g.partition_id then g.log_offset end
                             from gone as g
-                            into ended;
-                        else
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 9
-                                returning j.*
-                            ),
+                            inner join pgq.queue as q on q.queue_id = g.queue_id
+                            where q.archive or _finish.always
+                        )
 
-                            archived as (
-                                insert into pgq.job_archive_9 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    9,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
-                            )
-
-                            select array_agg(g.job_id)
-                            from gone as g
-                            into ended;
-                        end if;
+                        select array_agg(g.job_id)
+                        from gone as g
+                        into ended;
                     else
-                        if leaf <= 10 then
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 10
-                                returning j.*
-                            ),
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                                and j.segment = 13
+                            returning j.*
+                        ),
 
-                            archived as (
-                                insert into pgq.job_archive_10 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    10,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
+                        archived as (
+                            insert into pgq.job_archive_13 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
                             )
-
-                            select array_agg(g.job_id)
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                13,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, q.partition_id),
+                                case when q.partition_id <> g.partition_id then g.log_offset end
                             from gone as g
-                            into ended;
-                        else
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 11
-                                returning j.*
-                            ),
+                            inner join pgq.queue as q on q.queue_id = g.queue_id
+                            where q.archive or _finish.always
+                        )
 
-                            archived as (
-                                insert into pgq.job_archive_11 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    11,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
-                            )
-
-                            select array_agg(g.job_id)
-                            from gone as g
-                            into ended;
-                        end if;
+                        select array_agg(g.job_id)
+                        from gone as g
+                        into ended;
                     end if;
                 else
-                    if leaf <= 13 then
-                        if leaf <= 12 then
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 12
-                                returning j.*
-                            ),
+                    if leaf <= 14 then
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                                and j.segment = 14
+                            returning j.*
+                        ),
 
-                            archived as (
-                                insert into pgq.job_archive_12 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    12,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
+                        archived as (
+                            insert into pgq.job_archive_14 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
                             )
-
-                            select array_agg(g.job_id)
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                14,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, q.partition_id),
+                                case when q.partition_id <> g.partition_id then g.log_offset end
                             from gone as g
-                            into ended;
-                        else
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 13
-                                returning j.*
-                            ),
+                            inner join pgq.queue as q on q.queue_id = g.queue_id
+                            where q.archive or _finish.always
+                        )
 
-                            archived as (
-                                insert into pgq.job_archive_13 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    13,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
-                            )
-
-                            select array_agg(g.job_id)
-                            from gone as g
-                            into ended;
-                        end if;
+                        select array_agg(g.job_id)
+                        from gone as g
+                        into ended;
                     else
-                        if leaf <= 14 then
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 14
-                                returning j.*
-                            ),
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                                and j.segment = 15
+                            returning j.*
+                        ),
 
-                            archived as (
-                                insert into pgq.job_archive_14 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    14,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
+                        archived as (
+                            insert into pgq.job_archive_15 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
                             )
-
-                            select array_agg(g.job_id)
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                15,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, q.partition_id),
+                                case when q.partition_id <> g.partition_id then g.log_offset end
                             from gone as g
-                            into ended;
-                        else
-                            with gone as (
-                                delete from pgq.job as j
-                                where j.job_id = any(rest)
-                                    and j.lease_token = _finish.lease_token
-                                    and j.segment = 15
-                                returning j.*
-                            ),
+                            inner join pgq.queue as q on q.queue_id = g.queue_id
+                            where q.archive or _finish.always
+                        )
 
-                            archived as (
-                                insert into pgq.job_archive_15 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    result,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    g.job_id,
-                                    g.queue_id,
-                                    pgq._clock(),
-                                    15,
-                                    g.attempt,
-                                    _finish.outcome,
-                                    g.label,
-                                    _finish.result,
-                                    g.last_error,
-                                    nullif(g.partition_id, q.partition_id),
-                                    case when q.partition_id <> g.partition_id then g.log_offset end
-                                from gone as g
-                                inner join pgq.queue as q on q.queue_id = g.queue_id
-                                where q.archive or _finish.always
-                            )
-
-                            select array_agg(g.job_id)
-                            from gone as g
-                            into ended;
-                        end if;
+                        select array_agg(g.job_id)
+                        from gone as g
+                        into ended;
                     end if;
                 end if;
             end if;
@@ -11895,1273 +11847,235 @@ begin
         end loop;
 
         if finished_queue_id is not null then
-            if finished_leaf < 16 then
-                if finished_leaf <= 7 then
-                    if finished_leaf <= 3 then
-                        if finished_leaf <= 1 then
-                            if finished_leaf <= 0 then
-                                insert into pgq.job_archive_0 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    0,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            else
-                                insert into pgq.job_archive_1 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    1,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            end if;
-                        else
-                            if finished_leaf <= 2 then
-                                insert into pgq.job_archive_2 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    2,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            else
-                                insert into pgq.job_archive_3 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    3,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            end if;
-                        end if;
+            if finished_leaf <= 3 then
+                if finished_leaf <= 1 then
+                    if finished_leaf <= 0 then
+                        insert into pgq.job_archive_0 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            0,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     else
-                        if finished_leaf <= 5 then
-                            if finished_leaf <= 4 then
-                                insert into pgq.job_archive_4 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    4,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            else
-                                insert into pgq.job_archive_5 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    5,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            end if;
-                        else
-                            if finished_leaf <= 6 then
-                                insert into pgq.job_archive_6 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    6,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            else
-                                insert into pgq.job_archive_7 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    7,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            end if;
-                        end if;
+                        insert into pgq.job_archive_1 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            1,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     end if;
                 else
-                    if finished_leaf <= 11 then
-                        if finished_leaf <= 9 then
-                            if finished_leaf <= 8 then
-                                insert into pgq.job_archive_8 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    8,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            else
-                                insert into pgq.job_archive_9 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    9,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            end if;
-                        else
-                            if finished_leaf <= 10 then
-                                insert into pgq.job_archive_10 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    10,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            else
-                                insert into pgq.job_archive_11 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    11,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            end if;
-                        end if;
+                    if finished_leaf <= 2 then
+                        insert into pgq.job_archive_2 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            2,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     else
-                        if finished_leaf <= 13 then
-                            if finished_leaf <= 12 then
-                                insert into pgq.job_archive_12 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    12,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            else
-                                insert into pgq.job_archive_13 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    13,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            end if;
-                        else
-                            if finished_leaf <= 14 then
-                                insert into pgq.job_archive_14 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    14,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            else
-                                insert into pgq.job_archive_15 (
-                                    job_id,
-                                    queue_id,
-                                    ended_at,
-                                    segment,
-                                    attempt,
-                                    outcome,
-                                    label,
-                                    last_error,
-                                    partition_id,
-                                    log_offset
-                                )
-                                select
-                                    number,
-                                    finished_queue_id,
-                                    pgq._clock(),
-                                    15,
-                                    finished_attempt,
-                                    'acked',
-                                    finished_label,
-                                    finished_error,
-                                    nullif(finished_store_id, q.partition_id),
-                                    case when q.partition_id <> finished_store_id then finished_store_offset end
-                                from pgq.queue as q
-                                where q.queue_id = finished_queue_id
-                                    and q.archive;
-                            end if;
-                        end if;
+                        insert into pgq.job_archive_3 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            3,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     end if;
                 end if;
-            else
-                execute format($leaf$
-                    insert into pgq.job_archive_%1$s (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    select
-                        $1,
-                        $2,
-                        pgq._clock(),
-                        %1$s,
-                        $3,
-                        'acked',
-                        $4,
-                        $5,
-                        nullif($6, q.partition_id),
-                        case when q.partition_id <> $6 then $7 end
-                    from pgq.queue as q
-                    where q.queue_id = $2
-                        and q.archive
-                $leaf$, finished_leaf)
-                using number, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, finished_store_offset;
-            end if;
-        end if;
-
-        if finished_queue_id is null then
-            perform pgq._fail_job_lost(array[number]);
-        end if;
-    elsif cardinality(finish_and_claim.job_ids) > 1 then
-        perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
-    end if;
-
-    select
-        q.queue_id,
-        q.lease,
-        q.max_attempts,
-        q.paused,
-        f.floor_times,
-        f.floor_ids,
-        f.floor_times[1],
-        f.floor_ids[1],
-        f.recorded_at
-    into
-        target_id,
-        queue_lease,
-        max_attempts,
-        paused,
-        floor_times,
-        floor_ids,
-        first_time,
-        first_id,
-        recorded_at
-    from pgq.queue as q
-    cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at
-        from pgq.queue_floor as g
-        where g.queue_id = q.queue_id
-            and g.label = ''
-        order by g.seq desc
-        limit 1
-    ) as f
-    where q.queue = finish_and_claim.queue;
-
-    if target_id is null then
-        perform pgq._fail_unknown_queue(finish_and_claim.queue);
-    end if;
-    if paused or wanted = 0 then
-        return;
-    end if;
-
-    token := gen_random_uuid();
-    moment := pgq._clock();
-
-    -- One job of priority 0, as most are: without arrays, which takes less time. visible_at is set
-    -- by a clock that is read behind the lock: by then this transaction has its id, on which the
-    -- floor relies.
-    if wanted = 1 and finish_and_claim.label is null then
-        with taken as (
-            delete from pgq.job as j
-            where j.job_id = (
-                select k.job_id
-                from pgq.job as k
-                where k.queue_id = target_id
-                    and k.priority = 0
-                    and (k.visible_at, k.job_id) >= (first_time, first_id)
-                    and k.visible_at <= moment
-                    and (k.expires_at is null or k.expires_at > moment)
-                order by k.visible_at, k.job_id
-                limit 1
-                for update skip locked
-            )
-            returning j.*
-        )
-
-        insert into pgq.job (
-            job_id,
-            queue_id,
-            partition_id,
-            log_offset,
-            expires_at,
-            visible_at,
-            segment,
-            attempt,
-            priority,
-            last_attempt,
-            lease_token,
-            label,
-            last_error
-        )
-        select
-            t.job_id,
-            t.queue_id,
-            t.partition_id,
-            t.log_offset,
-            t.expires_at,
-            pgq._clock() + coalesce(finish_and_claim.lease, queue_lease),
-            t.segment,
-            t.attempt + 1,
-            t.priority,
-            (t.attempt + 1 >= max_attempts) is true,
-            token,
-            t.label,
-            t.last_error
-        from taken as t
-        returning job_id, partition_id, log_offset, visible_at, segment, attempt, label
-        into number, store_id, store_offset, leased_until, leaf, delivery, job_label;
-
-        if delivery <= max_attempts or max_attempts is null and delivery is not null then
-            if recorded_at not between moment - interval '20 milliseconds' and moment then
-                perform pgq._raise_floor(target_id, null, moment);
-            end if;
-
-            if leaf < 16 then
-                if leaf <= 7 then
-                    if leaf <= 3 then
-                        if leaf <= 1 then
-                            if leaf <= 0 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_0 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_1 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
-                        else
-                            if leaf <= 2 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_2 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_3 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
-                        end if;
+            elsif finished_leaf <= 7 then
+                if finished_leaf <= 5 then
+                    if finished_leaf <= 4 then
+                        insert into pgq.job_archive_4 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            4,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     else
-                        if leaf <= 5 then
-                            if leaf <= 4 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_4 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_5 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
-                        else
-                            if leaf <= 6 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_6 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_7 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
-                        end if;
+                        insert into pgq.job_archive_5 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            5,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     end if;
                 else
-                    if leaf <= 11 then
-                        if leaf <= 9 then
-                            if leaf <= 8 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_8 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_9 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
-                        else
-                            if leaf <= 10 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_10 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_11 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
-                        end if;
+                    if finished_leaf <= 6 then
+                        insert into pgq.job_archive_6 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            6,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     else
-                        if leaf <= 13 then
-                            if leaf <= 12 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_12 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_13 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
-                        else
-                            if leaf <= 14 then
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_14 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            else
-                                return query
-                                select
-                                    number,
-                                    token,
-                                    delivery,
-                                    leased_until,
-                                    m.published_at,
-                                    0,
-                                    m.key,
-                                    job_label,
-                                    m.headers,
-                                    m.payload,
-                                    m.body
-                                from (values (0)) as one (n)
-                                left join pgq.message_15 as m
-                                    on m.partition_id = store_id
-                                    and m.log_offset = store_offset;
-                            end if;
-                        end if;
+                        insert into pgq.job_archive_7 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            7,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     end if;
                 end if;
-            else
-                return query execute format($leaf$
-                    select
-                        $1,
-                        $2,
-                        $3,
-                        $4,
-                        m.published_at,
-                        0,
-                        m.key,
-                        $5,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from (values (0)) as one (n)
-                    left join pgq.message_%1$s as m
-                        on m.partition_id = $6
-                        and m.log_offset = $7
-                $leaf$, leaf)
-                using number, token, delivery, leased_until, job_label, store_id, store_offset;
-            end if;
-            return;
-        end if;
-
-        if delivery > max_attempts then
-            perform pgq._bury(
-                array[number], max_attempts, 'the lease of the last attempt ran out'
-            );
-        end if;
-    end if;
-
-    return query
-    select c.*
-    from pgq._claim_jobs(
-        target_id,
-        wanted,
-        coalesce(finish_and_claim.lease, queue_lease),
-        max_attempts,
-        finish_and_claim.label,
-        floor_times,
-        floor_ids,
-        recorded_at,
-        moment,
-        token,
-        delivery is not null
-    ) as c;
-end
-$$;
-
-comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
-'Finishes the jobs that a worker has done and leases it the next ones, in one call and transaction.
-job_ids with their lease_token are finished as by ack_batch; null or an empty array: nothing is.
-Then up to max_jobs (0 to 100000) jobs are leased and returned as by claim_job; 0: none. A paused
-queue gives out nothing, but what is done is finished.
-Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or claimed;
-use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001 under
-REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
-
--- ==== sql/queue/ack.sql
-
-create function pgq.ack(job_id bigint, lease_token uuid)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pgq, pg_temp
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-set enable_bitmapscan = off
-as $$
-#variable_conflict use_column
-declare
-    number bigint := ack.job_id;
-    finished_queue_id bigint;
-    finished_leaf integer;
-    finished_attempt integer;
-    finished_label text;
-    finished_error text;
-    finished_store_id bigint;
-    finished_store_offset bigint;
-begin
-    if number is null or ack.lease_token is null then
-        perform pgq._check_lease(number, ack.lease_token);
-    end if;
-
-    -- What _finish does for many, in plain statements: for one job they take less time.
-    -- Not found may mean that the row was made anew while this statement waited for it: by a heartbeat
-    -- of the same worker, say. Then it is there now.
-    loop
-        delete from pgq.job as j
-        where j.job_id = number
-            and j.lease_token = ack.lease_token
-        returning
-            j.queue_id,
-            j.segment,
-            j.attempt,
-            j.label,
-            j.last_error,
-            j.partition_id,
-            j.log_offset
-        into
-            finished_queue_id,
-            finished_leaf,
-            finished_attempt,
-            finished_label,
-            finished_error,
-            finished_store_id,
-            finished_store_offset;
-
-        exit when finished_queue_id is not null
-            or not pgq._still_leased(array[number], ack.lease_token);
-    end loop;
-
-    if finished_queue_id is not null then
-        if finished_leaf < 16 then
-            if finished_leaf <= 7 then
-                if finished_leaf <= 3 then
-                    if finished_leaf <= 1 then
-                        if finished_leaf <= 0 then
-                            insert into pgq.job_archive_0 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                number,
-                                finished_queue_id,
-                                pgq._clock(),
-                                0,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
-                        else
-                            insert into pgq.job_archive_1 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                number,
-                                finished_queue_id,
-                                pgq._clock(),
-                                1,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
-                        end if;
-                    else
-                        if finished_leaf <= 2 then
-                            insert into pgq.job_archive_2 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                number,
-                                finished_queue_id,
-                                pgq._clock(),
-                                2,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
-                        else
-                            insert into pgq.job_archive_3 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                number,
-                                finished_queue_id,
-                                pgq._clock(),
-                                3,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
-                        end if;
-                    end if;
-                else
-                    if finished_leaf <= 5 then
-                        if finished_leaf <= 4 then
-                            insert into pgq.job_archive_4 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                number,
-                                finished_queue_id,
-                                pgq._clock(),
-                                4,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
-                        else
-                            insert into pgq.job_archive_5 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                number,
-                                finished_queue_id,
-                                pgq._clock(),
-                                5,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
-                        end if;
-                    else
-                        if finished_leaf <= 6 then
-                            insert into pgq.job_archive_6 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                number,
-                                finished_queue_id,
-                                pgq._clock(),
-                                6,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
-                        else
-                            insert into pgq.job_archive_7 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                number,
-                                finished_queue_id,
-                                pgq._clock(),
-                                7,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
-                        end if;
-                    end if;
-                end if;
-            else
+            elsif finished_leaf < 16 then
                 if finished_leaf <= 11 then
                     if finished_leaf <= 9 then
                         if finished_leaf <= 8 then
@@ -13389,6 +12303,1032 @@ begin
                             where q.queue_id = finished_queue_id
                                 and q.archive;
                         end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    insert into pgq.job_archive_%1$s (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        $1,
+                        $2,
+                        pgq._clock(),
+                        %1$s,
+                        $3,
+                        'acked',
+                        $4,
+                        $5,
+                        nullif($6, q.partition_id),
+                        case when q.partition_id <> $6 then $7 end
+                    from pgq.queue as q
+                    where q.queue_id = $2
+                        and q.archive
+                $leaf$, finished_leaf)
+                using number, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, finished_store_offset;
+            end if;
+        end if;
+
+        if finished_queue_id is null then
+            perform pgq._fail_job_lost(array[number]);
+        end if;
+    elsif cardinality(finish_and_claim.job_ids) > 1 then
+        perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
+    end if;
+
+    select
+        q.queue_id,
+        q.lease,
+        q.max_attempts,
+        q.paused,
+        f.floor_times,
+        f.floor_ids,
+        f.floor_times[1],
+        f.floor_ids[1],
+        f.recorded_at
+    into
+        target_id,
+        queue_lease,
+        max_attempts,
+        paused,
+        floor_times,
+        floor_ids,
+        first_time,
+        first_id,
+        recorded_at
+    from pgq.queue as q
+    cross join lateral (
+        select g.floor_times, g.floor_ids, g.recorded_at
+        from pgq.queue_floor as g
+        where g.queue_id = q.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    where q.queue = finish_and_claim.queue;
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(finish_and_claim.queue);
+    end if;
+    if paused or wanted = 0 then
+        return;
+    end if;
+
+    token := gen_random_uuid();
+    moment := pgq._clock();
+
+    -- One job of priority 0, as most are: without arrays, which takes less time. visible_at is set
+    -- by a clock that is read behind the lock: by then this transaction has its id, on which the
+    -- floor relies.
+    if wanted = 1 and finish_and_claim.label is null then
+        with taken as (
+            delete from pgq.job as j
+            where j.job_id = (
+                select k.job_id
+                from pgq.job as k
+                where k.queue_id = target_id
+                    and k.priority = 0
+                    and (k.visible_at, k.job_id) >= (first_time, first_id)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                order by k.visible_at, k.job_id
+                limit 1
+                for update skip locked
+            )
+            returning j.*
+        )
+
+        insert into pgq.job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            expires_at,
+            visible_at,
+            segment,
+            attempt,
+            priority,
+            last_attempt,
+            lease_token,
+            label,
+            last_error
+        )
+        select
+            t.job_id,
+            t.queue_id,
+            t.partition_id,
+            t.log_offset,
+            t.expires_at,
+            pgq._clock() + coalesce(finish_and_claim.lease, queue_lease),
+            t.segment,
+            t.attempt + 1,
+            t.priority,
+            (t.attempt + 1 >= max_attempts) is true,
+            token,
+            t.label,
+            t.last_error
+        from taken as t
+        returning job_id, partition_id, log_offset, visible_at, segment, attempt, label
+        into number, store_id, store_offset, leased_until, leaf, delivery, job_label;
+
+        if delivery <= max_attempts or max_attempts is null and delivery is not null then
+            if recorded_at not between moment - interval '20 milliseconds' and moment then
+                perform pgq._raise_floor(target_id, null, moment);
+            end if;
+
+            if leaf <= 3 then
+                if leaf <= 1 then
+                    if leaf <= 0 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_0 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_1 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                else
+                    if leaf <= 2 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_2 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_3 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_4 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_5 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_6 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            leased_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from (values (0)) as one (n)
+                        left join pgq.message_7 as m
+                            on m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                end if;
+            elsif leaf < 16 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_8 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_9 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_10 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_11 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_12 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_13 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_14 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                leased_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from (values (0)) as one (n)
+                            left join pgq.message_15 as m
+                                on m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    end if;
+                end if;
+            else
+                return query execute format($leaf$
+                    select
+                        $1,
+                        $2,
+                        $3,
+                        $4,
+                        m.published_at,
+                        0,
+                        m.key,
+                        $5,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from (values (0)) as one (n)
+                    left join pgq.message_%1$s as m
+                        on m.partition_id = $6
+                        and m.log_offset = $7
+                $leaf$, leaf)
+                using number, token, delivery, leased_until, job_label, store_id, store_offset;
+            end if;
+            return;
+        end if;
+
+        if delivery > max_attempts then
+            perform pgq._bury(
+                array[number], max_attempts, 'the lease of the last attempt ran out'
+            );
+        end if;
+    end if;
+
+    return query
+    select c.*
+    from pgq._claim_jobs(
+        target_id,
+        wanted,
+        coalesce(finish_and_claim.lease, queue_lease),
+        max_attempts,
+        finish_and_claim.label,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        moment,
+        token,
+        delivery is not null
+    ) as c;
+end
+$$;
+
+comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
+'Finishes the jobs that a worker has done and leases it the next ones, in one call and transaction.
+job_ids with their lease_token are finished as by ack_batch; null or an empty array: nothing is.
+Then up to max_jobs (0 to 100000) jobs are leased and returned as by claim_job; 0: none. A paused
+queue gives out nothing, but what is done is finished.
+Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or claimed;
+use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001 under
+REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+
+-- ==== sql/queue/ack.sql
+
+create function pgq.ack(job_id bigint, lease_token uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    number bigint := ack.job_id;
+    finished_queue_id bigint;
+    finished_leaf integer;
+    finished_attempt integer;
+    finished_label text;
+    finished_error text;
+    finished_store_id bigint;
+    finished_store_offset bigint;
+begin
+    if number is null or ack.lease_token is null then
+        perform pgq._check_lease(number, ack.lease_token);
+    end if;
+
+    -- What _finish does for many, in plain statements: for one job they take less time.
+    -- Not found may mean that the row was made anew while this statement waited for it: by a heartbeat
+    -- of the same worker, say. Then it is there now.
+    loop
+        delete from pgq.job as j
+        where j.job_id = number
+            and j.lease_token = ack.lease_token
+        returning
+            j.queue_id,
+            j.segment,
+            j.attempt,
+            j.label,
+            j.last_error,
+            j.partition_id,
+            j.log_offset
+        into
+            finished_queue_id,
+            finished_leaf,
+            finished_attempt,
+            finished_label,
+            finished_error,
+            finished_store_id,
+            finished_store_offset;
+
+        exit when finished_queue_id is not null
+            or not pgq._still_leased(array[number], ack.lease_token);
+    end loop;
+
+    if finished_queue_id is not null then
+        if finished_leaf <= 3 then
+            if finished_leaf <= 1 then
+                if finished_leaf <= 0 then
+                    insert into pgq.job_archive_0 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        number,
+                        finished_queue_id,
+                        pgq._clock(),
+                        0,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, q.partition_id),
+                        case when q.partition_id <> finished_store_id then finished_store_offset end
+                    from pgq.queue as q
+                    where q.queue_id = finished_queue_id
+                        and q.archive;
+                else
+                    insert into pgq.job_archive_1 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        number,
+                        finished_queue_id,
+                        pgq._clock(),
+                        1,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, q.partition_id),
+                        case when q.partition_id <> finished_store_id then finished_store_offset end
+                    from pgq.queue as q
+                    where q.queue_id = finished_queue_id
+                        and q.archive;
+                end if;
+            else
+                if finished_leaf <= 2 then
+                    insert into pgq.job_archive_2 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        number,
+                        finished_queue_id,
+                        pgq._clock(),
+                        2,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, q.partition_id),
+                        case when q.partition_id <> finished_store_id then finished_store_offset end
+                    from pgq.queue as q
+                    where q.queue_id = finished_queue_id
+                        and q.archive;
+                else
+                    insert into pgq.job_archive_3 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        number,
+                        finished_queue_id,
+                        pgq._clock(),
+                        3,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, q.partition_id),
+                        case when q.partition_id <> finished_store_id then finished_store_offset end
+                    from pgq.queue as q
+                    where q.queue_id = finished_queue_id
+                        and q.archive;
+                end if;
+            end if;
+        elsif finished_leaf <= 7 then
+            if finished_leaf <= 5 then
+                if finished_leaf <= 4 then
+                    insert into pgq.job_archive_4 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        number,
+                        finished_queue_id,
+                        pgq._clock(),
+                        4,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, q.partition_id),
+                        case when q.partition_id <> finished_store_id then finished_store_offset end
+                    from pgq.queue as q
+                    where q.queue_id = finished_queue_id
+                        and q.archive;
+                else
+                    insert into pgq.job_archive_5 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        number,
+                        finished_queue_id,
+                        pgq._clock(),
+                        5,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, q.partition_id),
+                        case when q.partition_id <> finished_store_id then finished_store_offset end
+                    from pgq.queue as q
+                    where q.queue_id = finished_queue_id
+                        and q.archive;
+                end if;
+            else
+                if finished_leaf <= 6 then
+                    insert into pgq.job_archive_6 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        number,
+                        finished_queue_id,
+                        pgq._clock(),
+                        6,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, q.partition_id),
+                        case when q.partition_id <> finished_store_id then finished_store_offset end
+                    from pgq.queue as q
+                    where q.queue_id = finished_queue_id
+                        and q.archive;
+                else
+                    insert into pgq.job_archive_7 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        number,
+                        finished_queue_id,
+                        pgq._clock(),
+                        7,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, q.partition_id),
+                        case when q.partition_id <> finished_store_id then finished_store_offset end
+                    from pgq.queue as q
+                    where q.queue_id = finished_queue_id
+                        and q.archive;
+                end if;
+            end if;
+        elsif finished_leaf < 16 then
+            if finished_leaf <= 11 then
+                if finished_leaf <= 9 then
+                    if finished_leaf <= 8 then
+                        insert into pgq.job_archive_8 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            8,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
+                    else
+                        insert into pgq.job_archive_9 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            9,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
+                    end if;
+                else
+                    if finished_leaf <= 10 then
+                        insert into pgq.job_archive_10 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            10,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
+                    else
+                        insert into pgq.job_archive_11 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            11,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
+                    end if;
+                end if;
+            else
+                if finished_leaf <= 13 then
+                    if finished_leaf <= 12 then
+                        insert into pgq.job_archive_12 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            12,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
+                    else
+                        insert into pgq.job_archive_13 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            13,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
+                    end if;
+                else
+                    if finished_leaf <= 14 then
+                        insert into pgq.job_archive_14 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            14,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
+                    else
+                        insert into pgq.job_archive_15 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            number,
+                            finished_queue_id,
+                            pgq._clock(),
+                            15,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, q.partition_id),
+                            case when q.partition_id <> finished_store_id then finished_store_offset end
+                        from pgq.queue as q
+                        where q.queue_id = finished_queue_id
+                            and q.archive;
                     end if;
                 end if;
             end if;
@@ -14837,369 +14777,365 @@ begin
     tip_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
-    if state.segment < 16 then
-        if state.segment <= 7 then
-            if state.segment <= 3 then
-                if state.segment <= 1 then
-                    if state.segment <= 0 then
-                        insert into pgq.message_0 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+    if state.segment <= 3 then
+        if state.segment <= 1 then
+            if state.segment <= 0 then
+                insert into pgq.message_0 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    0,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            else
+                insert into pgq.message_1 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    1,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            end if;
+        else
+            if state.segment <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    2,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    3,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            end if;
+        end if;
+    elsif state.segment <= 7 then
+        if state.segment <= 5 then
+            if state.segment <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    4,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    5,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            end if;
+        else
+            if state.segment <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    6,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    7,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            end if;
+        end if;
+    elsif state.segment < 16 then
+        if state.segment <= 11 then
+            if state.segment <= 9 then
+                if state.segment <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        8,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            0,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    else
-                        insert into pgq.message_1 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            1,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    end if;
+                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
                 else
-                    if state.segment <= 2 then
-                        insert into pgq.message_2 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        9,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            2,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    else
-                        insert into pgq.message_3 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            3,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    end if;
+                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
                 end if;
             else
-                if state.segment <= 5 then
-                    if state.segment <= 4 then
-                        insert into pgq.message_4 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                if state.segment <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        10,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            4,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    else
-                        insert into pgq.message_5 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            5,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    end if;
+                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
                 else
-                    if state.segment <= 6 then
-                        insert into pgq.message_6 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        11,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            6,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    else
-                        insert into pgq.message_7 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            7,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    end if;
+                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
                 end if;
             end if;
         else
-            if state.segment <= 11 then
-                if state.segment <= 9 then
-                    if state.segment <= 8 then
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+            if state.segment <= 13 then
+                if state.segment <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        12,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            8,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    else
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            9,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    end if;
+                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
                 else
-                    if state.segment <= 10 then
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        13,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            10,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    else
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            11,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    end if;
+                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
                 end if;
             else
-                if state.segment <= 13 then
-                    if state.segment <= 12 then
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                if state.segment <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        14,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            12,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    else
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            13,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    end if;
+                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
                 else
-                    if state.segment <= 14 then
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        15,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
                         select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            14,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    else
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            state.partition_id,
-                            b.log_offset,
-                            stamp,
-                            15,
-                            b.key,
-                            b.header,
-                            null,
-                            substring(whole from b.start for b.length)
-                        from (
-                            select
-                                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                                unnest(_publish_packed.starts) as start,
-                                unnest(_publish_packed.lengths) as length,
-                                unnest(_publish_packed.keys) as key,
-                                unnest(_publish_packed.headers) as header
-                        ) as b;
-                    end if;
+                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
                 end if;
             end if;
         end if;

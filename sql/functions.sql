@@ -98,7 +98,6 @@
 
 -- The queue: jobs in
 \ir queue/_due_at.sql
-\ir queue/_notify_queue.sql
 \ir queue/enqueue.sql
 \ir queue/enqueue_batch.sql
 

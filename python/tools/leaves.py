@@ -65,10 +65,15 @@ def _copies(match: re.Match[str]) -> str:
 
 
 def _tree(leaf: str, body: list[str], first: int, last: int) -> list[str]:
+    # Each condition takes time, so the first leaves, which are used most, have the fewest.
     if first == 0 and last == STATIC:
         return [
-            f"if {leaf} < {last} then",
-            *_deeper(_tree(leaf, body, first, last - 1)),
+            f"if {leaf} <= 3 then",
+            *_deeper(_tree(leaf, body, 0, 3)),
+            f"elsif {leaf} <= 7 then",
+            *_deeper(_tree(leaf, body, 4, 7)),
+            f"elsif {leaf} < {STATIC} then",
+            *_deeper(_tree(leaf, body, 8, STATIC - 1)),
             "else",
             *_deeper([line for part in body for line in _dynamic(leaf, part)]),
             "end if;",

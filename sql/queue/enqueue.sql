@@ -20,8 +20,12 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    target_id bigint;
     store_id bigint;
     leaf integer;
+    queue_delay interval;
+    queue_retention interval;
+    notify boolean;
     moment timestamptz;
     due_at timestamptz;
     number bigint;
@@ -30,10 +34,19 @@ begin
         or enqueue.headers is not null
         or (enqueue.priority between 0 and 9) is not true
         or length(enqueue.label) > 255
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
         perform pgq._check_count('priority', enqueue.priority, 0, 9);
         perform pgq._check_label(enqueue.label);
+
+        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.queue as q
+            where q.queue = enqueue.queue
+            for share;
+        end if;
     end if;
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -43,20 +56,19 @@ begin
         return null;
     end if;
 
-    -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        perform
-        from pgq.queue as q
-        where q.queue = enqueue.queue
-        for share;
-    end if;
+    -- Plain statements take less time than one that reads the queue and adds the job.
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
+    into target_id, store_id, leaf, queue_delay, queue_retention, notify
+    from pgq.queue as q
+    where q.queue = enqueue.queue;
 
     moment := pgq._clock();
-    if enqueue.delay is not null or enqueue.run_at is not null then
-        due_at := (
-            select pgq._due_at(q.queue, moment, enqueue.delay, enqueue.run_at, q.retention)
-            from pgq.queue as q
-            where q.queue = enqueue.queue
+    if target_id is null or enqueue.delay is not null or enqueue.run_at is not null then
+        if target_id is null then
+            perform pgq._fail_unknown_queue(enqueue.queue);
+        end if;
+        due_at := pgq._due_at(
+            enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
         );
     end if;
 
@@ -74,25 +86,18 @@ begin
         priority,
         label
     )
-    select
+    values (
         number,
-        q.queue_id,
-        q.partition_id,
+        target_id,
+        store_id,
         number,
-        moment + q.retention,
-        coalesce(due_at, moment + q.delay),
-        q.segment,
-        case when q.notify then pgq._notify_queue(q.queue) else 0 end,
+        moment + queue_retention,
+        coalesce(due_at, moment + queue_delay),
+        leaf,
+        0,
         enqueue.priority,
         enqueue.label
-    from pgq.queue as q
-    where q.queue = enqueue.queue
-    returning partition_id, segment
-    into store_id, leaf;
-
-    if store_id is null then
-        perform pgq._fail_unknown_queue(enqueue.queue);
-    end if;
+    );
 
     -- for the leaf: leaf
     insert into pgq.message_{leaf} (
@@ -109,6 +114,10 @@ begin
         {enqueue.body}
     );
     -- end of the leaf
+
+    if notify then
+        perform pg_notify('pgq_queue', enqueue.queue);
+    end if;
 
     return number;
 end
