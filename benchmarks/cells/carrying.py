@@ -22,19 +22,23 @@ WARM_UP = 1.0
 """Seconds in which sessions connect, compile and plan; they count for nothing."""
 PATIENCE = 120.0
 PAUSE = 0.02
+AFTERMATH = 0.3
+"""Seconds, and half of those that the cleanups took, until what waited for them is through."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """A stretch of the run, with cleanups or without."""
+    """A stretch of the run, with cleanups and what they left behind, or without."""
 
     began: float
     ended: float
     cleaning: bool
 
     def holds(self, latency: Latency) -> bool:
-        """Whether the transaction was under way in it."""
-        return latency.began < self.ended and latency.ended > self.began
+        """Whether the transaction counts: it met a cleanup, or nothing but the control."""
+        if self.cleaning:
+            return latency.began < self.ended and latency.ended > self.began
+        return self.began <= latency.began and latency.ended <= self.ended
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +48,8 @@ class Carrying(Cell):
     One session calls ``cleanup()`` again and again until the segment is gone, while pgbench offers
     a fixed rate of publishes and claims. The run is cut into windows that take turns: in one
     cleanup is called, in the next, just as long, it is not. The windows without are the control.
-    What a transaction waited for its turn counts, so nothing is hidden by clients that stand still.
+    What a transaction waited for its turn counts, so nothing is hidden by clients that stand still;
+    those that had to wait because of a cleanup are given time to be through before the control.
     """
 
     carried: int = 200_000
@@ -68,7 +73,7 @@ class Carrying(Cell):
                 bench.latencies, database, load, most_seconds=int(PATIENCE) + 10
             )
             try:
-                windows = self._clean(system, bench, database)
+                windows, cleaned = self._clean(system, bench, database)
             finally:
                 _terminate(database)
             found = running.result()
@@ -83,12 +88,11 @@ class Carrying(Cell):
                 f"{name} beside": beside,
                 f"{name} above": beside - alone,
             }
-        figures["seconds"] = sum(
-            window.ended - window.began for window in windows if window.cleaning
-        )
-        return figures
+        return figures | {"seconds": cleaned}
 
-    def _clean(self, system: System, bench: Bench, database: Database) -> Sequence[Window]:
+    def _clean(
+        self, system: System, bench: Bench, database: Database
+    ) -> tuple[Sequence[Window], float]:
         place = system.do(bench, database, "segment_to_empty").split("|")
         if len(place) != 2:
             raise BenchmarkError(f"the carried jobs stand in no segment of their own: {place}")
@@ -107,11 +111,12 @@ class Carrying(Cell):
                 while time.time() < began + self.window and _there(connection, place):
                     connection.execute("select count(*) from pgq.cleanup()")
                     time.sleep(PAUSE)
+                cleaned += time.time() - began
+                time.sleep(AFTERMATH + (time.time() - began) / 2)
                 ended = time.time()
                 windows.append(Window(began=began, ended=ended, cleaning=True))
-                cleaned += ended - began
                 windows.append(_wait(ended - began))
-        return windows
+        return windows, cleaned
 
     def runs(self, system: str) -> bool:
         return system in ("0.1.0", "pgq")
