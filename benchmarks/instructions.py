@@ -2,7 +2,7 @@
 
 A clock tells little on a busy machine; a count of instructions is the same to about 2%.
 
-    python benchmarks/instructions.py                                  # all calls, sql/install.sql
+    python benchmarks/instructions.py                                  # all calls, after make build
     python benchmarks/instructions.py --sql sketch.sql --call publish --call enqueue
     python benchmarks/instructions.py --setup tables.sql --statement "select f(1)" --statement "…"
 """
@@ -21,13 +21,14 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "python" / "src")]
 
 from benchmarks.calls import BASE, CALLS  # noqa: E402
 from benchmarks.counting import Call, Counter, CountError  # noqa: E402
+from benchmarks.systems import install_script  # noqa: E402
 
 from pgq.embedded import EmbeddedServerError  # noqa: E402
 
 __all__ = ["main"]
 
 DEFAULT_BIN = Path("/usr/lib/postgresql/15/bin")
-INSTALL = HERE.parent / "sql" / "install.sql"
+INSTALL = install_script()
 
 
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -37,7 +38,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--sql", type=Path, help="install script (default sql/install.sql)")
+    parser.add_argument("--sql", type=Path, help="install script (default: that of `make build`)")
     parser.add_argument("--bare", action="store_true", help="install nothing but --setup")
     parser.add_argument(
         "--call", action="append", default=[], help="only these; repeatable; see --list"

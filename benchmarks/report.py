@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from benchmarks.cells import Cell, Quantity
+from benchmarks.cells import CELLS, Cell, Quantity
 from benchmarks.systems import SYSTEMS
 
-__all__ = ["Line", "Samples", "as_json", "lines_of", "markdown", "plain", "put_into"]
+__all__ = ["Line", "Results", "Samples", "lines_of", "put_into"]
 
 Samples = Mapping[str, Sequence[Mapping[str, float]]]
 
@@ -103,7 +103,7 @@ def _target(value: float | None, *, at_most: bool) -> str:
 
 
 def lines_of(cell: Cell, samples: Samples) -> Iterator[Line]:
-    """The figures of a cell from its rounds."""
+    """The figures of a cell from its rounds; none when all of them failed or were skipped."""
     for quantity in cell.quantities:
         values = {
             system: [sample[quantity.name] for sample in found if quantity.name in sample]
@@ -111,18 +111,88 @@ def lines_of(cell: Cell, samples: Samples) -> Iterator[Line]:
         }
         values = {system: found for system, found in values.items() if found}
         medians = {system: statistics.median(found) for system, found in values.items()}
-        yield Line(cell.name, cell.title, quantity, medians, values)
+        if medians:
+            yield Line(cell.name, cell.title, quantity, medians, values)
 
 
-def markdown(
-    lines: Sequence[Line], description: Mapping[str, str], notes: Sequence[str] = ()
-) -> str:
-    """Machine, what is missing, and figures as Markdown."""
-    rows = [list(HEADINGS), ["---"] * len(HEADINGS), *(line.cells() for line in lines)]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    machine = "\n".join(f"- {name}: {value}" for name, value in description.items())
-    missing = "".join(f"- {note}\n" for note in notes)
-    return f"{machine}\n{missing}\n{table}\n"
+@dataclass(frozen=True)
+class Results:
+    """What was measured, on which machine, and what is missing."""
+
+    machine: Mapping[str, str]
+    lines: Sequence[Line]
+    notes: Sequence[str]
+
+    def rows(self) -> list[list[str]]:
+        """The table."""
+        return [list(HEADINGS), *(line.cells() for line in self.lines)]
+
+    def plain(self) -> str:
+        """The table for the terminal."""
+        rows = self.rows()
+        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+        table = [
+            "  ".join(
+                text.rjust(width) if column in NUMBERS else text.ljust(width)
+                for column, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join([*table, *self.notes])
+
+    def markdown(self) -> str:
+        """Machine and table as Markdown."""
+        heading, *lines = self.rows()
+        rows = [heading, ["---"] * len(HEADINGS), *lines]
+        facts = [f"- {name}: {value}" for name, value in self.machine.items()]
+        table = ["| " + " | ".join(row) + " |" for row in rows]
+        notes = ["", *(f"- {note}" for note in self.notes)] if self.notes else []
+        return "\n".join([*facts, "", *table, *notes]) + "\n"
+
+    def json(self) -> str:
+        """Everything."""
+        figures = [
+            {
+                "cell": line.cell,
+                "title": line.title,
+                **asdict(line.quantity),
+                "samples": line.samples,
+                "medians": line.medians,
+                "ratio": line.ratio(SUBJECT, line.quantity.reference),
+                "ratio_to_earlier": line.ratio(SUBJECT, EARLIER),
+                "met": line.met,
+            }
+            for line in self.lines
+        ]
+        found = {"machine": self.machine, "notes": list(self.notes), "figures": figures}
+        return json.dumps(found, indent=2) + "\n"
+
+    @classmethod
+    def read(cls, files: Sequence[Path]) -> Results:
+        """The results of several runs, as they were written by :meth:`json`, in one."""
+        machine: dict[str, str] = {}
+        lines: dict[tuple[str, str], Line] = {}
+        notes: list[str] = []
+        for file in files:
+            found = json.loads(file.read_text())
+            for name, value in found["machine"].items():
+                before = machine.setdefault(name, value)
+                if value not in before.split("; "):
+                    machine[name] = f"{before}; {value}"
+            notes += found["notes"]
+            for figure in found["figures"]:
+                wanted = {field.name: figure[field.name] for field in fields(Quantity)}
+                # A cell that was measured again takes the place of what was there.
+                lines[figure["cell"], figure["name"]] = Line(
+                    figure["cell"],
+                    figure["title"],
+                    Quantity(**wanted),
+                    figure["medians"],
+                    figure["samples"],
+                )
+        order = [cell.name for cell in CELLS]
+        ordered = sorted(lines.values(), key=lambda line: order.index(line.cell))
+        return cls(machine, ordered, notes)
 
 
 def put_into(document: Path, text: str) -> None:
@@ -133,37 +203,3 @@ def put_into(document: Path, text: str) -> None:
     if not begin or not end:
         raise ValueError(f"{document} has no place for the figures")
     document.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
-
-
-def plain(lines: Sequence[Line]) -> str:
-    """The figures as a table for the terminal."""
-    rows = [list(HEADINGS), *(line.cells() for line in lines)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if column in NUMBERS else text.ljust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
-
-
-def as_json(
-    lines: Sequence[Line], description: Mapping[str, str], notes: Sequence[str] = ()
-) -> str:
-    """Everything that was measured."""
-    figures = [
-        {
-            "cell": line.cell,
-            "title": line.title,
-            **asdict(line.quantity),
-            "samples": line.samples,
-            "medians": line.medians,
-            "ratio": line.ratio(SUBJECT, line.quantity.reference),
-            "ratio_to_earlier": line.ratio(SUBJECT, EARLIER),
-            "met": line.met,
-        }
-        for line in lines
-    ]
-    found = {"machine": description, "notes": list(notes), "figures": figures}
-    return json.dumps(found, indent=2) + "\n"

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE.parent))
 from benchmarks import report  # noqa: E402
 from benchmarks.cells import CELLS, Cell, Length, Skipped  # noqa: E402
 from benchmarks.harness import Bench, BenchmarkError, commit_of  # noqa: E402
-from benchmarks.report import Line, Samples  # noqa: E402
+from benchmarks.report import Line, Results, Samples  # noqa: E402
 from benchmarks.systems import SYSTEMS  # noqa: E402
 
 from pgq.embedded import EmbeddedServerError  # noqa: E402
@@ -77,14 +77,23 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--list", action="store_true", help="list the cells and stop")
     parser.add_argument("--pg-bin", type=Path, help="folder with the PostgreSQL programs to use")
-    parser.add_argument("--sql", type=Path, help="install pgq from this script, not from sql/")
+    parser.add_argument("--sql", type=Path, help="install pgq from this script")
     parser.add_argument("--wal", type=int, default=4, help="GB of WAL kept ready (default 4)")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--markdown", type=Path, help="write the table to this file")
     parser.add_argument(
         "--readme", action="store_true", help="write the table into benchmarks/README.md"
     )
+    parser.add_argument(
+        "--of",
+        type=Path,
+        nargs="+",
+        metavar="JSON",
+        help="measure nothing, and show what earlier runs have written by --json",
+    )
     chosen = parser.parse_args(arguments)
+    if chosen.quick and chosen.readme:
+        parser.error("a quick run has nothing to say in the README")
     if chosen.quick:
         chosen.rounds, chosen.seconds, chosen.snapshot_seconds, chosen.wal = 1, 2, 9, 1
     if min(chosen.rounds, chosen.seconds, chosen.wal) < 1 or chosen.snapshot_seconds < 3:
@@ -101,6 +110,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for cell in CELLS:
             print(f"{cell.name:18} {cell.title}")
         return 0 if chosen.list else 2
+    if chosen.of:
+        results = Results.read(chosen.of)
+        write(results, chosen)
+        if chosen.readme:
+            report.put_into(HERE / "README.md", results.markdown())
+        print(results.plain())
+        return 0
     length = Length(seconds=chosen.seconds, snapshot_seconds=chosen.snapshot_seconds)
     lines: list[Line] = []
     missing: list[str] = []
@@ -113,6 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         for name, value in description.items():
             print(f"{name}: {value}", file=sys.stderr)
+        results = Results(description, lines, missing)
         for cell in cells:
             # A cell that compares fewer systems can be asked for more of those it has scripts for.
             systems = [name for name in chosen.system or cell.systems if cell.runs(name)]
@@ -122,17 +139,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             samples, trouble = measure(bench, cell, systems, length, chosen.rounds)
             missing += trouble
             lines += report.lines_of(cell, samples)
-    print(report.plain(lines))
-    for note in missing:
-        print(note)
-    if chosen.json is not None:
-        chosen.json.write_text(report.as_json(lines, description, missing))
-    table = report.markdown(lines, description, missing)
-    if chosen.markdown is not None:
-        chosen.markdown.write_text(table)
+            # After each cell: a run that is ended early has not been for nothing.
+            write(results, chosen)
+    print(results.plain())
     if chosen.readme:
-        report.put_into(HERE / "README.md", table)
+        report.put_into(HERE / "README.md", results.markdown())
     return 1 if any(note.startswith("failed") for note in missing) else 0
+
+
+def write(results: Results, chosen: argparse.Namespace) -> None:
+    """Write the files asked for."""
+    if chosen.json is not None:
+        chosen.json.write_text(results.json())
+    if chosen.markdown is not None:
+        chosen.markdown.write_text(results.markdown())
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.harness import Bench, BenchmarkError, Database, commit_of  # noqa: E402
 from benchmarks.spark_cluster import standalone  # noqa: E402
+from benchmarks.systems import install_script  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -352,7 +353,7 @@ def run(spark: SparkSession, chosen: argparse.Namespace) -> int:
                 "rows": f"{chosen.rows:,} of {chosen.size} bytes,"
                 f" median of {chosen.rounds} rounds after one that warms up",
             }
-            bench.install("template_spark", HERE.parent / "sql" / "install.sql")
+            bench.install("template_spark", install_script())
             frame = source(spark, chosen.rows, chosen.size, chosen.tasks)
             results = {
                 cell.name: measure(bench, spark, frame, cell, chosen)

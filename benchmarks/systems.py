@@ -16,6 +16,7 @@ nothing to do:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,18 @@ from pathlib import Path
 from benchmarks.harness import Bench, Database
 from benchmarks.pgbench import BenchmarkError, body_of
 
-__all__ = ["SYSTEMS", "System"]
+__all__ = ["SYSTEMS", "System", "install_script"]
 
 HERE = Path(__file__).resolve().parent
+
+
+def install_script() -> Path:
+    """The script that installs this version of pgq, as `make build` leaves it."""
+    control = (HERE.parent / "pgq.control").read_text()
+    version = re.search(r"^default_version\s*=\s*'([^']+)'", control, re.MULTILINE)
+    if version is None:
+        raise BenchmarkError("pgq.control names no default_version")
+    return HERE.parent / "migrations" / f"pgq--{version[1]}.sql"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +84,6 @@ SYSTEMS: Mapping[str, System] = {
         System(name="bound", folder=HERE / "bound"),
         System(name="primitives", folder=HERE / "primitives"),
         System(name="0.1.0", folder=HERE / "pgq_0_1_0"),
-        System(
-            name="pgq",
-            folder=HERE / "pgq",
-            installed_from=HERE.parent / "sql" / "install.sql",
-        ),
+        System(name="pgq", folder=HERE / "pgq", installed_from=install_script()),
     )
 }
