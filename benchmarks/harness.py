@@ -1,17 +1,15 @@
-"""The server a benchmark runs on, its databases, and one run of pgbench."""
+"""The server a benchmark runs on, and its databases."""
 
 from __future__ import annotations
 
 import os
 import platform
-import random
 import re
 import statistics
-import string
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,8 @@ from types import TracebackType
 from typing import Any, cast
 
 import psycopg
+from benchmarks import pgbench
+from benchmarks.pgbench import BenchmarkError, Latency, Load, Outcome
 from psycopg import sql
 
 from pgq.embedded import Server
@@ -28,13 +28,8 @@ __all__ = [
     "Bench",
     "BenchmarkError",
     "Database",
-    "Load",
-    "Outcome",
-    "body_of",
     "commit_of",
 ]
-
-HERE = Path(__file__).resolve().parent
 
 SETTINGS: Mapping[str, str] = {
     "fsync": "on",
@@ -47,36 +42,6 @@ SETTINGS: Mapping[str, str] = {
     "max_connections": "64",
 }
 SEGMENT_MEGABYTES = 16
-
-
-class BenchmarkError(RuntimeError):
-    """A run failed, or what it left behind is not what it should have left."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Load:
-    """What pgbench is to do: one script, by so many clients, for a time or a number of calls."""
-
-    script: Path
-    clients: int = 1
-    body: int = 1024
-    batch: int = 1
-    seconds: int | None = None
-    transactions: int | None = None
-    variables: Mapping[str, int] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What pgbench did."""
-
-    transactions: int
-    seconds: float
-    timeline: Sequence[float]
-
-    def average(self, start: int, stop: int) -> float:
-        """The mean rate of the seconds from start to stop."""
-        return statistics.fmean(self.timeline[start:stop])
 
 
 @dataclass(frozen=True)
@@ -113,17 +78,12 @@ class Database:
             raise BenchmarkError(f"{what}: expected {expected}, found {found}")
 
 
-def body_of(size: int) -> str:
-    """Bytes of a payload, as text: the same letters in every run, and nothing to compress."""
-    return "".join(random.Random(size).choices(string.ascii_letters, k=size))
-
-
 class Bench:
     """A private server with settled write-ahead log, and the systems installed as templates."""
 
     def __init__(self, *, bin_dir: Path | None = None, wal_gigabytes: int = 4) -> None:
         self._wal_gigabytes = wal_gigabytes
-        self._installed: set[str] = set()
+        self._installed: dict[str, Path] = {}
         self._server = Server(
             bin_dir=bin_dir, settings={**SETTINGS, "min_wal_size": f"{wal_gigabytes}GB"}
         )
@@ -160,19 +120,15 @@ class Bench:
         """Make the template of a system from its SQL script, once."""
         if name in self._installed:
             return
-        self._installed.add(name)
+        self._installed[name] = script
         main = self.database("postgres")
         with main.connect() as connection:
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        self._server.run(
-            "psql",
-            "--no-psqlrc",
-            "--quiet",
-            "--set=ON_ERROR_STOP=1",
-            f"--file={script}",
-            "--dbname",
-            name,
-        )
+        self.psql(self.database(name), script)
+
+    def script_of(self, name: str, otherwise: Path) -> Path:
+        """What a template was made from."""
+        return self._installed.get(name, otherwise)
 
     def fresh(self, name: str, *, template: str) -> Database:
         """Drop the database if it is there and make it again."""
@@ -201,50 +157,31 @@ class Bench:
         return int(self.database("postgres").row("select pg_current_wal_insert_lsn() - '0/0'")[0])
 
     def pgbench(self, database: Database, load: Load) -> Outcome:
-        """Run a load and read what pgbench says about it."""
-        if (load.seconds is None) == (load.transactions is None):
-            raise BenchmarkError("a load has either seconds or transactions")
-        length = (
-            [f"--time={load.seconds}"]
-            if load.seconds is not None
-            else [f"--transactions={load.transactions}"]
+        """Run a load."""
+        return pgbench.run(self._server, database.name, load)
+
+    def latencies(self, database: Database, load: Load, *, most_seconds: int) -> list[Latency]:
+        """Run a load until somebody terminates its sessions."""
+        return pgbench.run_until_terminated(
+            self._server, database.name, load, most_seconds=most_seconds
         )
-        variables = {
-            "body": body_of(load.body),
-            "batch": load.batch,
-            "clients": load.clients,
-            "step": 0,
-            "group": 1,
-            **(load.variables or {}),
-        }
+
+    def psql(self, database: Database, script: Path, **variables: int | str) -> str:
+        """Run a script and return what it printed: rows, without headings."""
         result = self._server.run(
-            "pgbench",
-            "--no-vacuum",
-            "--protocol=prepared",
-            f"--client={load.clients}",
-            f"--jobs={min(load.clients, os.cpu_count() or 1)}",
-            "--progress=1",
-            *length,
-            *(f"--define={name}={value}" for name, value in variables.items()),
-            f"--file={load.script}",
+            "psql",
+            *("--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"),
+            *(f"--set={name}={value}" for name, value in variables.items()),
+            f"--file={script}",
+            "--dbname",
             database.name,
-            check=False,
         )
-        name = load.script.relative_to(HERE)
-        rate = re.search(r"^tps = ([0-9.]+)", result.stdout, re.MULTILINE)
-        count = re.search(r"actually processed: (\d+)", result.stdout)
-        if result.returncode != 0 or rate is None or count is None:
-            trouble = [line for line in result.stderr.splitlines() if "progress:" not in line]
-            raise BenchmarkError(f"pgbench failed on {name}: {' '.join(trouble)[-600:]}")
-        transactions = int(count[1])
-        if transactions == 0:
-            raise BenchmarkError(f"pgbench did nothing on {name}")
-        timeline = re.findall(r"^progress: [0-9.]+ s, ([0-9.]+) tps", result.stderr, re.MULTILINE)
-        return Outcome(
-            transactions=transactions,
-            seconds=transactions / float(rate[1]),
-            timeline=tuple(float(value) for value in timeline),
-        )
+        return result.stdout.strip()
+
+    @property
+    def bin_dir(self) -> Path:
+        """The folder with the server's programs."""
+        return self._server.bin_dir
 
     def description(self) -> dict[str, str]:
         """The machine and the server, as far as they matter."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import re
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +18,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.harness import Bench, BenchmarkError, Database, commit_of  # noqa: E402
+from benchmarks.spark_cluster import standalone  # noqa: E402
+from benchmarks.systems import install_script  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -307,53 +306,6 @@ def report(results: Mapping[str, Mapping[str, Sequence[float]]], rows: int) -> s
     return "\n".join(lines) + "\n"
 
 
-@contextmanager
-def standalone(workers: int) -> Iterator[str]:
-    """A standalone cluster of processes on this machine, with a core to each worker; its URL."""
-    import pyspark
-
-    from pgq.spark._local import find_java
-
-    home = Path(pyspark.__file__).parent
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(find_java()),
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
-    package = "org.apache.spark.deploy"
-    with tempfile.TemporaryDirectory(prefix="pgq-bench-") as folder, ExitStack() as running:
-
-        def start(name: str, *arguments: str) -> Path:
-            log = Path(folder, f"{name}.log")
-            process = subprocess.Popen(
-                [home / "bin" / "spark-class", *arguments],
-                env=environment,
-                stdout=log.open("wb"),
-                stderr=subprocess.STDOUT,
-            )
-            running.callback(process.wait, 20)
-            running.callback(process.terminate)
-            return log
-
-        def said(log: Path, pattern: str) -> str:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline:
-                if found := re.search(pattern, log.read_text(errors="replace")):
-                    return found[1]
-                time.sleep(0.1)
-            raise BenchmarkError(f"no {pattern!r} in {log.read_text(errors='replace')[-1000:]}")
-
-        master = start("master", f"{package}.master.Master", "--host", "127.0.0.1", "--port", "0")
-        url = said(master, r"Starting Spark master at (spark://\S+)")
-        for number in range(workers):
-            where = ("--work-dir", f"{folder}/{number}", "--cores", "1", "--memory", "1500m")
-            log = start(f"worker {number}", f"{package}.worker.Worker", *where, url)
-            said(log, "(Successfully registered)")
-        yield url
-
-
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="spark.py", description=__doc__)
@@ -401,7 +353,7 @@ def run(spark: SparkSession, chosen: argparse.Namespace) -> int:
                 "rows": f"{chosen.rows:,} of {chosen.size} bytes,"
                 f" median of {chosen.rounds} rounds after one that warms up",
             }
-            bench.install("template_spark", HERE.parent / "sql" / "install.sql")
+            bench.install("template_spark", install_script())
             frame = source(spark, chosen.rows, chosen.size, chosen.tasks)
             results = {
                 cell.name: measure(bench, spark, frame, cell, chosen)

@@ -1,0 +1,3 @@
+select format('%s messages, expected %s', count(*), :messages)
+from message
+having count(*) <> :messages;

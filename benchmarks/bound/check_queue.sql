@@ -1,0 +1,3 @@
+select format('%s jobs, expected %s', count(*), :waiting + :finished)
+from message
+having count(*) <> :waiting + :finished;

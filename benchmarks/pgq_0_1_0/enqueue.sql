@@ -1,0 +1,2 @@
+-- One job per transaction.
+select pgq.enqueue('bench', body => :body::bytea);

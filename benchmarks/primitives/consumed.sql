@@ -1,0 +1,2 @@
+-- How many messages all groups together have passed.
+select sum(next_offset - 1) from consumer_offsets;

@@ -1,0 +1,205 @@
+"""The figures as a table, for the terminal, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from benchmarks.cells import CELLS, Cell, Quantity
+from benchmarks.systems import SYSTEMS
+
+__all__ = ["Line", "Results", "Samples", "lines_of", "put_into"]
+
+Samples = Mapping[str, Sequence[Mapping[str, float]]]
+
+SUBJECT = "pgq"
+EARLIER = "0.1.0"
+COMPARED = ("primitives", EARLIER, SUBJECT)
+
+HEADINGS = (
+    "cell",
+    *SYSTEMS,
+    "unit",
+    *(f"{name} ratio" for name in COMPARED),
+    "target",
+    f"{SUBJECT} / {EARLIER}",
+    "target",
+    "",
+)
+NUMBERS = {*range(1, 1 + len(SYSTEMS)), *range(2 + len(SYSTEMS), len(HEADINGS) - 1)}
+
+BEGIN, END = "<!-- figures: written by --readme -->", "<!-- end of the figures -->"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure of one cell: the medians of all systems, and the verdict on pgq."""
+
+    cell: str
+    title: str
+    quantity: Quantity
+    medians: Mapping[str, float]
+    samples: Mapping[str, Sequence[float]]
+
+    def ratio(self, system: str, to: str | None) -> float | None:
+        """A system's share of another."""
+        if to is None or system == to or not {system, to} <= set(self.medians):
+            return None
+        return self.medians[system] / self.medians[to]
+
+    @property
+    def met(self) -> bool | None:
+        """Whether all targets are reached; None without one, or without what it speaks of."""
+        wanted = self.quantity
+        reached = (
+            self.medians.get(SUBJECT)
+            if wanted.reference is None
+            else self.ratio(SUBJECT, wanted.reference)
+        )
+        verdicts = []
+        if wanted.target is not None:
+            if reached is None:
+                return None
+            verdicts.append(
+                reached <= wanted.target if wanted.at_most else reached >= wanted.target
+            )
+        if wanted.earlier is not None:
+            to_earlier = self.ratio(SUBJECT, EARLIER)
+            if to_earlier is None:
+                return None
+            verdicts.append(to_earlier >= wanted.earlier)
+        return all(verdicts) if verdicts else None
+
+    def cells(self) -> list[str]:
+        """The line as a row of the table."""
+        wanted = self.quantity
+        title = self.title if wanted.name in ("rate", "wal") else f"{self.title}: {wanted.name}"
+        return [
+            title.replace("_", " ") if self.cell == "instructions" else title,
+            *(self._figure(self.medians.get(system)) for system in SYSTEMS),
+            wanted.unit,
+            *(_two_places(self.ratio(system, wanted.reference)) for system in COMPARED),
+            _target(wanted.target, at_most=wanted.at_most),
+            _two_places(self.ratio(SUBJECT, EARLIER)),
+            _target(wanted.earlier, at_most=False),
+            {None: "", True: "pass", False: "MISS"}[self.met],
+        ]
+
+    def _figure(self, value: float | None) -> str:
+        if value is None:
+            return ""
+        return _two_places(value) if self.quantity.unit == "share" else f"{value:,.0f}"
+
+
+def _two_places(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _target(value: float | None, *, at_most: bool) -> str:
+    return "" if value is None else f"{'<=' if at_most else '>='} {value:,g}"
+
+
+def lines_of(cell: Cell, samples: Samples) -> Iterator[Line]:
+    """The figures of a cell from its rounds; none when all of them failed or were skipped."""
+    for quantity in cell.quantities:
+        values = {
+            system: [sample[quantity.name] for sample in found if quantity.name in sample]
+            for system, found in samples.items()
+        }
+        values = {system: found for system, found in values.items() if found}
+        medians = {system: statistics.median(found) for system, found in values.items()}
+        if medians:
+            yield Line(cell.name, cell.title, quantity, medians, values)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What was measured, on which machine, and what is missing."""
+
+    machine: Mapping[str, str]
+    lines: Sequence[Line]
+    notes: Sequence[str]
+
+    def rows(self) -> list[list[str]]:
+        """The table."""
+        return [list(HEADINGS), *(line.cells() for line in self.lines)]
+
+    def plain(self) -> str:
+        """The table for the terminal."""
+        rows = self.rows()
+        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+        table = [
+            "  ".join(
+                text.rjust(width) if column in NUMBERS else text.ljust(width)
+                for column, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join([*table, *self.notes])
+
+    def markdown(self) -> str:
+        """Machine and table as Markdown."""
+        heading, *lines = self.rows()
+        rows = [heading, ["---"] * len(HEADINGS), *lines]
+        facts = [f"- {name}: {value}" for name, value in self.machine.items()]
+        table = ["| " + " | ".join(row) + " |" for row in rows]
+        notes = ["", *(f"- {note}" for note in self.notes)] if self.notes else []
+        return "\n".join([*facts, "", *table, *notes]) + "\n"
+
+    def json(self) -> str:
+        """Everything."""
+        figures = [
+            {
+                "cell": line.cell,
+                "title": line.title,
+                **asdict(line.quantity),
+                "samples": line.samples,
+                "medians": line.medians,
+                "ratio": line.ratio(SUBJECT, line.quantity.reference),
+                "ratio_to_earlier": line.ratio(SUBJECT, EARLIER),
+                "met": line.met,
+            }
+            for line in self.lines
+        ]
+        found = {"machine": self.machine, "notes": list(self.notes), "figures": figures}
+        return json.dumps(found, indent=2) + "\n"
+
+    @classmethod
+    def read(cls, files: Sequence[Path]) -> Results:
+        """The results of several runs, as they were written by :meth:`json`, in one."""
+        machine: dict[str, str] = {}
+        lines: dict[tuple[str, str], Line] = {}
+        notes: list[str] = []
+        for file in files:
+            found = json.loads(file.read_text())
+            for name, value in found["machine"].items():
+                before = machine.setdefault(name, value)
+                if value not in before.split("; "):
+                    machine[name] = f"{before}; {value}"
+            notes += found["notes"]
+            for figure in found["figures"]:
+                wanted = {field.name: figure[field.name] for field in fields(Quantity)}
+                # A cell that was measured again takes the place of what was there.
+                lines[figure["cell"], figure["name"]] = Line(
+                    figure["cell"],
+                    figure["title"],
+                    Quantity(**wanted),
+                    figure["medians"],
+                    figure["samples"],
+                )
+        order = [cell.name for cell in CELLS]
+        ordered = sorted(lines.values(), key=lambda line: order.index(line.cell))
+        return cls(machine, ordered, notes)
+
+
+def put_into(document: Path, text: str) -> None:
+    """Write the figures between the marks in a document."""
+    content = document.read_text()
+    before, begin, rest = content.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{document} has no place for the figures")
+    document.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
