@@ -2746,8 +2746,8 @@ $$;
 comment on function pgq._partition_figures(
     uuid, bigint, integer, bigint, bigint, timestamptz
 ) is
-'What the views tell of a partition: its first and newest offset, when the message that a group reads
-next was published, and the first offset published since a time.
+'What the views tell of a partition: its first and newest offset, when the message that a group
+reads next was published, and the first offset published since a time.
 Open to all, so that whoever may read the views can; it asks for the key of the views.';
 
 -- ==== sql/log/_topic_info.sql
@@ -8128,8 +8128,8 @@ end
 $$;
 
 comment on function pgq._note_leftover_jobs(bigint, bigint, interval) is
-'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to be
-removed after that time; or, without a retention, takes such notes back.';
+'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to
+be removed after that time; or, without a retention, takes such notes back.';
 
 -- ==== sql/queue/create_queue.sql
 
@@ -8399,8 +8399,18 @@ begin
         perform pgq._fail_unknown_queue(drop_queue.queue);
     end if;
 
+    -- In the order of their ids, as everywhere where several jobs are locked.
+    with doomed as materialized (
+        select j.job_id
+        from pgq.job as j
+        where j.queue_id = target.queue_id
+        order by j.job_id
+        for update
+    )
+
     delete from pgq.job as j
-    where j.queue_id = target.queue_id;
+    using doomed as d
+    where j.job_id = d.job_id;
     delete from pgq.dead_job as d
     where d.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
@@ -8505,6 +8515,7 @@ as $$
 declare
     target_id bigint;
     dead bigint;
+    newest_id bigint;
     removed bigint;
     alive bigint := 0;
 begin
@@ -8521,6 +8532,11 @@ begin
             using errcode = '22004';
     end if;
 
+    -- Those that are enqueued from now on are not meant.
+    select s.last_value
+    into newest_id
+    from pgq.job_id as s;
+
     -- Dead letters come last: a job that dies while this waits for its row is then among them. In
     -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
     -- while this waits for it is found by the next turn.
@@ -8530,6 +8546,7 @@ begin
                 select j.job_id
                 from pgq.job as j
                 where j.queue_id = target_id
+                    and j.job_id <= newest_id
                 order by j.job_id
                 for update
             )
@@ -8540,8 +8557,12 @@ begin
             get diagnostics removed = row_count;
 
             alive := alive + removed;
-            exit when removed = 0
-                or not exists (select from pgq.job as j where j.queue_id = target_id);
+            exit when not exists (
+                select
+                from pgq.job as j
+                where j.queue_id = target_id
+                    and j.job_id <= newest_id
+            );
         end loop;
     end if;
 
@@ -9516,8 +9537,8 @@ $$;
 comment on function pgq._bury_front(
     bigint, integer, timestamptz[], bigint[], timestamptz, integer
 ) is
-'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority, those
-among the 1000 that come first.';
+'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority,
+those among the 1000 that come first.';
 
 -- ==== sql/queue/_raise_floor.sql
 
@@ -13934,6 +13955,22 @@ begin
     from revived as r;
     get diagnostics redriven = row_count;
 
+    if redriven = 0
+        and redrive.job_id is not null
+        and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
+        -- A dead letter that came after the snapshot cannot be inserted: that raises 40001.
+        insert into pgq.dead_job (
+            job_id, queue_id, partition_id, log_offset, segment, priority, attempt, died_at
+        )
+        values (redrive.job_id, 0, 0, 0, 0, 0, 0, pgq._clock())
+        on conflict do nothing;
+
+        delete from pgq.dead_job as d
+        where d.job_id = redrive.job_id
+            and d.queue_id = 0;
+    end if;
+
     return redriven;
 end
 $$;
@@ -17113,7 +17150,8 @@ end
 $$;
 
 comment on function pgq._clean_leftovers(timestamptz) is
-'The part of cleanup that deletes what was stored without a retention and is not to be kept any more.';
+'The part of cleanup that deletes what was stored without a retention and is not to be kept any
+more.';
 
 -- ==== sql/operations/_close_segments.sql
 
@@ -17248,8 +17286,8 @@ end
 $$;
 
 comment on function pgq._segment_due(bigint, timestamptz) is
-'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old or
-large enough, or nobody uses it.';
+'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old
+or large enough, or nobody uses it.';
 
 -- ==== sql/operations/_seal_segment.sql
 
@@ -17378,7 +17416,8 @@ end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
-'The part of cleanup that lets storage classes go on to a new segment, and forgets those out of use.';
+'The part of cleanup that lets storage classes go on to a new segment, and forgets those out of
+use.';
 
 -- ==== sql/operations/_truncate_segment.sql
 
@@ -17621,6 +17660,9 @@ end
 $leaves$;
 
 -- ==== sql/log/views.sql
+
+-- The linter cannot lay out lateral joins.
+-- noqa: disable=LT02,ST09
 
 create view pgq.messages
 with (security_barrier) as

@@ -61,11 +61,7 @@ def unlisted() -> list[Path]:
     """Files below sql/ that no manifest includes: what was written and then forgotten."""
     reached = set(included()) | {MANIFEST.resolve()}
     manifests = {path.resolve() for path in _manifests(MANIFEST)}
-    everything = {
-        path.resolve()
-        for path in (ROOT / "sql").rglob("*.sql")
-        if path.parent.name != "parts"  # these are pasted into others
-    }
+    everything = {path.resolve() for path in (ROOT / "sql").rglob("*.sql")}
     return sorted(everything - reached - manifests)
 
 

@@ -1,6 +1,6 @@
 """Write out what the sources say once: statements that name their leaf, and shared parts.
 
-``-- paste: parts/claim.sql`` stands for that file, which lies beside the source; ``{function}`` in
+``-- paste: parts/claim.plpgsql`` stands for that file, beside the source; ``{function}`` in
 it is the name of the function that it is pasted into. A call would cost such a function more than
 the part itself.
 

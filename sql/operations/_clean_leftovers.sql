@@ -121,4 +121,5 @@ end
 $$;
 
 comment on function pgq._clean_leftovers(timestamptz) is
-'The part of cleanup that deletes what was stored without a retention and is not to be kept any more.';
+'The part of cleanup that deletes what was stored without a retention and is not to be kept any
+more.';

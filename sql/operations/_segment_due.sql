@@ -45,5 +45,5 @@ end
 $$;
 
 comment on function pgq._segment_due(bigint, timestamptz) is
-'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old or
-large enough, or nobody uses it.';
+'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old
+or large enough, or nobody uses it.';

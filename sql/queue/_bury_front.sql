@@ -37,5 +37,5 @@ $$;
 comment on function pgq._bury_front(
     bigint, integer, timestamptz[], bigint[], timestamptz, integer
 ) is
-'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority, those
-among the 1000 that come first.';
+'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority,
+those among the 1000 that come first.';

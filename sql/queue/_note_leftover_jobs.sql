@@ -32,5 +32,5 @@ end
 $$;
 
 comment on function pgq._note_leftover_jobs(bigint, bigint, interval) is
-'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to be
-removed after that time; or, without a retention, takes such notes back.';
+'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to
+be removed after that time; or, without a retention, takes such notes back.';

@@ -25,7 +25,7 @@ begin
     end if;
 
     -- What _finish does for many, in plain statements: for one job they take less time.
-    -- paste: parts/finish.sql
+    -- paste: parts/finish.plpgsql
 
     return finished_queue_id is not null;
 end

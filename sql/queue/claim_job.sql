@@ -46,7 +46,7 @@ begin
         perform pgq._check_interval('lease', claim_job.lease, false);
     end if;
 
-    -- paste: parts/claim.sql
+    -- paste: parts/claim.plpgsql
 end
 $$;
 

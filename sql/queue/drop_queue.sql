@@ -23,8 +23,18 @@ begin
         perform pgq._fail_unknown_queue(drop_queue.queue);
     end if;
 
+    -- In the order of their ids, as everywhere where several jobs are locked.
+    with doomed as materialized (
+        select j.job_id
+        from pgq.job as j
+        where j.queue_id = target.queue_id
+        order by j.job_id
+        for update
+    )
+
     delete from pgq.job as j
-    where j.queue_id = target.queue_id;
+    using doomed as d
+    where j.job_id = d.job_id;
     delete from pgq.dead_job as d
     where d.queue_id = target.queue_id;
     delete from pgq.queue_floor as f

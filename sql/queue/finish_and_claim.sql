@@ -60,7 +60,7 @@ begin
         number := finish_and_claim.job_ids[array_lower(finish_and_claim.job_ids, 1)];
         perform pgq._check_lease(number, finish_and_claim.lease_token);
 
-        -- paste: parts/finish.sql
+        -- paste: parts/finish.plpgsql
 
         if finished_queue_id is null then
             perform pgq._fail_job_lost(array[number]);
@@ -69,7 +69,7 @@ begin
         perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
     end if;
 
-    -- paste: parts/claim.sql
+    -- paste: parts/claim.plpgsql
 end
 $$;
 

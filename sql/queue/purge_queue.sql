@@ -14,6 +14,7 @@ as $$
 declare
     target_id bigint;
     dead bigint;
+    newest_id bigint;
     removed bigint;
     alive bigint := 0;
 begin
@@ -30,6 +31,11 @@ begin
             using errcode = '22004';
     end if;
 
+    -- Those that are enqueued from now on are not meant.
+    select s.last_value
+    into newest_id
+    from pgq.job_id as s;
+
     -- Dead letters come last: a job that dies while this waits for its row is then among them. In
     -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
     -- while this waits for it is found by the next turn.
@@ -39,6 +45,7 @@ begin
                 select j.job_id
                 from pgq.job as j
                 where j.queue_id = target_id
+                    and j.job_id <= newest_id
                 order by j.job_id
                 for update
             )
@@ -49,8 +56,12 @@ begin
             get diagnostics removed = row_count;
 
             alive := alive + removed;
-            exit when removed = 0
-                or not exists (select from pgq.job as j where j.queue_id = target_id);
+            exit when not exists (
+                select
+                from pgq.job as j
+                where j.queue_id = target_id
+                    and j.job_id <= newest_id
+            );
         end loop;
     end if;
 

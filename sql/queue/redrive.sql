@@ -64,6 +64,22 @@ begin
     from revived as r;
     get diagnostics redriven = row_count;
 
+    if redriven = 0
+        and redrive.job_id is not null
+        and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
+        -- A dead letter that came after the snapshot cannot be inserted: that raises 40001.
+        insert into pgq.dead_job (
+            job_id, queue_id, partition_id, log_offset, segment, priority, attempt, died_at
+        )
+        values (redrive.job_id, 0, 0, 0, 0, 0, 0, pgq._clock())
+        on conflict do nothing;
+
+        delete from pgq.dead_job as d
+        where d.job_id = redrive.job_id
+            and d.queue_id = 0;
+    end if;
+
     return redriven;
 end
 $$;

@@ -26,7 +26,7 @@ from jobs import (
     value,
 )
 from log_support import aside
-from support import Clock, backend_pid, wait_until_blocked
+from support import Clock
 
 
 def actions(connection: AnyConnection) -> list[str]:
