@@ -179,6 +179,8 @@ class Results:
                 before = machine.setdefault(name, value)
                 if value not in before.split("; "):
                     machine[name] = f"{before}; {value}"
+            measured = {figure["cell"] for figure in found["figures"]}
+            notes = [note for note in notes if not any(f" {cell}," in note for cell in measured)]
             notes += found["notes"]
             for figure in found["figures"]:
                 wanted = {field.name: figure[field.name] for field in fields(Quantity)}

@@ -23,6 +23,8 @@ class Place:
     database: Database
     filled: int = 0
     done: int = 0
+    left: int = 0
+    """Jobs that clients had in hand when a run ended: leased, and to be claimed only later."""
     rate: float = 0.0
     """What the last run reached: how much work the next one is given."""
 
@@ -168,7 +170,7 @@ class Working(Task):
         # Behind the last claim there are jobs for all, and each client may have some in hand.
         at_once = self.clients * self.batch
         wanted = (self._transactions(place, seconds) + 3) * at_once
-        missing = wanted - (place.filled - place.done)
+        missing = wanted - (place.filled - place.done - place.left)
         if missing > 0:
             place.fill("jobs", missing, self.body)
 
@@ -181,6 +183,7 @@ class Working(Task):
         )
         finished = transactions * self.clients * self.batch
         place.done += finished
+        place.left += extra * self.clients * self.batch
         place.rate = finished / outcome.seconds
         return place.rate
 
