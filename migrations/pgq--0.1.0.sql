@@ -1274,8 +1274,8 @@ declare
     free_leaf integer;
 begin
     loop
-        -- A leaf that another transaction is about to take is passed over. Under REPEATABLE READ one
-        -- that was taken since the snapshot raises 40001.
+        -- A leaf that another transaction is about to take is passed over. Under REPEATABLE READ
+        -- one that was taken since the snapshot raises 40001.
         select l.leaf
         into free_leaf
         from pgq.leaf as l
@@ -1432,7 +1432,7 @@ begin
                     and m.log_offset >= _newest.first_offset
                 order by m.log_offset desc
                 limit 1
-                into newest;
+                into newest.log_offset, newest.published_at;
             else
                 select m.log_offset, m.published_at
                 from pgq.message_1 as m
@@ -1440,7 +1440,7 @@ begin
                     and m.log_offset >= _newest.first_offset
                 order by m.log_offset desc
                 limit 1
-                into newest;
+                into newest.log_offset, newest.published_at;
             end if;
         else
             if _newest.segment <= 2 then
@@ -1450,7 +1450,7 @@ begin
                     and m.log_offset >= _newest.first_offset
                 order by m.log_offset desc
                 limit 1
-                into newest;
+                into newest.log_offset, newest.published_at;
             else
                 select m.log_offset, m.published_at
                 from pgq.message_3 as m
@@ -1458,7 +1458,7 @@ begin
                     and m.log_offset >= _newest.first_offset
                 order by m.log_offset desc
                 limit 1
-                into newest;
+                into newest.log_offset, newest.published_at;
             end if;
         end if;
     elsif _newest.segment <= 7 then
@@ -1470,7 +1470,7 @@ begin
                     and m.log_offset >= _newest.first_offset
                 order by m.log_offset desc
                 limit 1
-                into newest;
+                into newest.log_offset, newest.published_at;
             else
                 select m.log_offset, m.published_at
                 from pgq.message_5 as m
@@ -1478,7 +1478,7 @@ begin
                     and m.log_offset >= _newest.first_offset
                 order by m.log_offset desc
                 limit 1
-                into newest;
+                into newest.log_offset, newest.published_at;
             end if;
         else
             if _newest.segment <= 6 then
@@ -1488,7 +1488,7 @@ begin
                     and m.log_offset >= _newest.first_offset
                 order by m.log_offset desc
                 limit 1
-                into newest;
+                into newest.log_offset, newest.published_at;
             else
                 select m.log_offset, m.published_at
                 from pgq.message_7 as m
@@ -1496,7 +1496,7 @@ begin
                     and m.log_offset >= _newest.first_offset
                 order by m.log_offset desc
                 limit 1
-                into newest;
+                into newest.log_offset, newest.published_at;
             end if;
         end if;
     elsif _newest.segment < 16 then
@@ -1509,7 +1509,7 @@ begin
                         and m.log_offset >= _newest.first_offset
                     order by m.log_offset desc
                     limit 1
-                    into newest;
+                    into newest.log_offset, newest.published_at;
                 else
                     select m.log_offset, m.published_at
                     from pgq.message_9 as m
@@ -1517,7 +1517,7 @@ begin
                         and m.log_offset >= _newest.first_offset
                     order by m.log_offset desc
                     limit 1
-                    into newest;
+                    into newest.log_offset, newest.published_at;
                 end if;
             else
                 if _newest.segment <= 10 then
@@ -1527,7 +1527,7 @@ begin
                         and m.log_offset >= _newest.first_offset
                     order by m.log_offset desc
                     limit 1
-                    into newest;
+                    into newest.log_offset, newest.published_at;
                 else
                     select m.log_offset, m.published_at
                     from pgq.message_11 as m
@@ -1535,7 +1535,7 @@ begin
                         and m.log_offset >= _newest.first_offset
                     order by m.log_offset desc
                     limit 1
-                    into newest;
+                    into newest.log_offset, newest.published_at;
                 end if;
             end if;
         else
@@ -1547,7 +1547,7 @@ begin
                         and m.log_offset >= _newest.first_offset
                     order by m.log_offset desc
                     limit 1
-                    into newest;
+                    into newest.log_offset, newest.published_at;
                 else
                     select m.log_offset, m.published_at
                     from pgq.message_13 as m
@@ -1555,7 +1555,7 @@ begin
                         and m.log_offset >= _newest.first_offset
                     order by m.log_offset desc
                     limit 1
-                    into newest;
+                    into newest.log_offset, newest.published_at;
                 end if;
             else
                 if _newest.segment <= 14 then
@@ -1565,7 +1565,7 @@ begin
                         and m.log_offset >= _newest.first_offset
                     order by m.log_offset desc
                     limit 1
-                    into newest;
+                    into newest.log_offset, newest.published_at;
                 else
                     select m.log_offset, m.published_at
                     from pgq.message_15 as m
@@ -1573,7 +1573,7 @@ begin
                         and m.log_offset >= _newest.first_offset
                     order by m.log_offset desc
                     limit 1
-                    into newest;
+                    into newest.log_offset, newest.published_at;
                 end if;
             end if;
         end if;
@@ -1586,7 +1586,7 @@ begin
             order by m.log_offset desc
             limit 1
         $leaf$, _newest.segment)
-        into newest
+        into newest.log_offset, newest.published_at
         using _newest.partition_id, _newest.first_offset;
     end if;
 
@@ -2575,7 +2575,7 @@ begin
     if not exists (select from pgq.view_key as k where k.key = _partition_figures.key) then
         raise exception 'permission denied for the figures of a partition'
             using errcode = '42501',
-                hint = 'Read the views pgq.topic_stats and pgq.group_lag.';
+                hint = 'The views of pgq show them to those who may read these.';
     end if;
 
     newest := pgq._newest(
@@ -9854,8 +9854,8 @@ begin
     end if;
 
     if cardinality(candidates) > 0 then
-        -- The clock is read behind the locks: by now this transaction has its id, on which the floor
-        -- relies.
+        -- The clock is read behind the locks: by now this transaction has its id, on which the
+        -- floor relies.
         leased_until := pgq._clock() + _claim_jobs.lease;
 
         with gone as (
@@ -10949,13 +10949,17 @@ declare
     rest bigint[] := _finish.job_ids;
     ended bigint[];
     leaf integer;
+    target_id bigint;
+    store_id bigint;
+    archive boolean;
 begin
-    -- A segment at a time; usually there is one. What a statement does not find may have been made
-    -- anew while it waited, so it is looked for again.
+    -- A queue and a segment at a time; usually there is one of each. What a statement does not find
+    -- may have been made anew while it waited, so it is looked for again.
     while cardinality(rest) > 0 loop
-        select j.segment
-        into leaf
+        select j.segment, j.queue_id, q.partition_id, q.archive or _finish.always
+        into leaf, target_id, store_id, archive
         from pgq.job as j
+        inner join pgq.queue as q on q.queue_id = j.queue_id
         where j.job_id = any(rest)
             and j.lease_token = _finish.lease_token
         limit 1;
@@ -10973,6 +10977,7 @@ begin
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
                             and j.segment = 0
+                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -11000,11 +11005,10 @@ begin
                             g.label,
                             _finish.result,
                             g.last_error,
-                            nullif(g.partition_id, q.partition_id),
-                            case when q.partition_id <> g.partition_id then g.log_offset end
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
-                        inner join pgq.queue as q on q.queue_id = g.queue_id
-                        where q.archive or _finish.always
+                        where archive
                     )
 
                     select array_agg(g.job_id)
@@ -11016,6 +11020,7 @@ begin
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
                             and j.segment = 1
+                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -11043,11 +11048,10 @@ begin
                             g.label,
                             _finish.result,
                             g.last_error,
-                            nullif(g.partition_id, q.partition_id),
-                            case when q.partition_id <> g.partition_id then g.log_offset end
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
-                        inner join pgq.queue as q on q.queue_id = g.queue_id
-                        where q.archive or _finish.always
+                        where archive
                     )
 
                     select array_agg(g.job_id)
@@ -11061,6 +11065,7 @@ begin
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
                             and j.segment = 2
+                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -11088,11 +11093,10 @@ begin
                             g.label,
                             _finish.result,
                             g.last_error,
-                            nullif(g.partition_id, q.partition_id),
-                            case when q.partition_id <> g.partition_id then g.log_offset end
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
-                        inner join pgq.queue as q on q.queue_id = g.queue_id
-                        where q.archive or _finish.always
+                        where archive
                     )
 
                     select array_agg(g.job_id)
@@ -11104,6 +11108,7 @@ begin
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
                             and j.segment = 3
+                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -11131,11 +11136,10 @@ begin
                             g.label,
                             _finish.result,
                             g.last_error,
-                            nullif(g.partition_id, q.partition_id),
-                            case when q.partition_id <> g.partition_id then g.log_offset end
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
-                        inner join pgq.queue as q on q.queue_id = g.queue_id
-                        where q.archive or _finish.always
+                        where archive
                     )
 
                     select array_agg(g.job_id)
@@ -11151,6 +11155,7 @@ begin
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
                             and j.segment = 4
+                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -11178,11 +11183,10 @@ begin
                             g.label,
                             _finish.result,
                             g.last_error,
-                            nullif(g.partition_id, q.partition_id),
-                            case when q.partition_id <> g.partition_id then g.log_offset end
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
-                        inner join pgq.queue as q on q.queue_id = g.queue_id
-                        where q.archive or _finish.always
+                        where archive
                     )
 
                     select array_agg(g.job_id)
@@ -11194,6 +11198,7 @@ begin
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
                             and j.segment = 5
+                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -11221,11 +11226,10 @@ begin
                             g.label,
                             _finish.result,
                             g.last_error,
-                            nullif(g.partition_id, q.partition_id),
-                            case when q.partition_id <> g.partition_id then g.log_offset end
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
-                        inner join pgq.queue as q on q.queue_id = g.queue_id
-                        where q.archive or _finish.always
+                        where archive
                     )
 
                     select array_agg(g.job_id)
@@ -11239,6 +11243,7 @@ begin
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
                             and j.segment = 6
+                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -11266,11 +11271,10 @@ begin
                             g.label,
                             _finish.result,
                             g.last_error,
-                            nullif(g.partition_id, q.partition_id),
-                            case when q.partition_id <> g.partition_id then g.log_offset end
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
-                        inner join pgq.queue as q on q.queue_id = g.queue_id
-                        where q.archive or _finish.always
+                        where archive
                     )
 
                     select array_agg(g.job_id)
@@ -11282,6 +11286,7 @@ begin
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
                             and j.segment = 7
+                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -11309,11 +11314,10 @@ begin
                             g.label,
                             _finish.result,
                             g.last_error,
-                            nullif(g.partition_id, q.partition_id),
-                            case when q.partition_id <> g.partition_id then g.log_offset end
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
-                        inner join pgq.queue as q on q.queue_id = g.queue_id
-                        where q.archive or _finish.always
+                        where archive
                     )
 
                     select array_agg(g.job_id)
@@ -11330,6 +11334,7 @@ begin
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
                                 and j.segment = 8
+                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -11357,11 +11362,10 @@ begin
                                 g.label,
                                 _finish.result,
                                 g.last_error,
-                                nullif(g.partition_id, q.partition_id),
-                                case when q.partition_id <> g.partition_id then g.log_offset end
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
-                            inner join pgq.queue as q on q.queue_id = g.queue_id
-                            where q.archive or _finish.always
+                            where archive
                         )
 
                         select array_agg(g.job_id)
@@ -11373,6 +11377,7 @@ begin
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
                                 and j.segment = 9
+                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -11400,11 +11405,10 @@ begin
                                 g.label,
                                 _finish.result,
                                 g.last_error,
-                                nullif(g.partition_id, q.partition_id),
-                                case when q.partition_id <> g.partition_id then g.log_offset end
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
-                            inner join pgq.queue as q on q.queue_id = g.queue_id
-                            where q.archive or _finish.always
+                            where archive
                         )
 
                         select array_agg(g.job_id)
@@ -11418,6 +11422,7 @@ begin
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
                                 and j.segment = 10
+                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -11445,11 +11450,10 @@ begin
                                 g.label,
                                 _finish.result,
                                 g.last_error,
-                                nullif(g.partition_id, q.partition_id),
-                                case when q.partition_id <> g.partition_id then g.log_offset end
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
-                            inner join pgq.queue as q on q.queue_id = g.queue_id
-                            where q.archive or _finish.always
+                            where archive
                         )
 
                         select array_agg(g.job_id)
@@ -11461,6 +11465,7 @@ begin
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
                                 and j.segment = 11
+                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -11488,11 +11493,10 @@ begin
                                 g.label,
                                 _finish.result,
                                 g.last_error,
-                                nullif(g.partition_id, q.partition_id),
-                                case when q.partition_id <> g.partition_id then g.log_offset end
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
-                            inner join pgq.queue as q on q.queue_id = g.queue_id
-                            where q.archive or _finish.always
+                            where archive
                         )
 
                         select array_agg(g.job_id)
@@ -11508,6 +11512,7 @@ begin
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
                                 and j.segment = 12
+                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -11535,11 +11540,10 @@ begin
                                 g.label,
                                 _finish.result,
                                 g.last_error,
-                                nullif(g.partition_id, q.partition_id),
-                                case when q.partition_id <> g.partition_id then g.log_offset end
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
-                            inner join pgq.queue as q on q.queue_id = g.queue_id
-                            where q.archive or _finish.always
+                            where archive
                         )
 
                         select array_agg(g.job_id)
@@ -11551,6 +11555,7 @@ begin
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
                                 and j.segment = 13
+                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -11578,11 +11583,10 @@ begin
                                 g.label,
                                 _finish.result,
                                 g.last_error,
-                                nullif(g.partition_id, q.partition_id),
-                                case when q.partition_id <> g.partition_id then g.log_offset end
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
-                            inner join pgq.queue as q on q.queue_id = g.queue_id
-                            where q.archive or _finish.always
+                            where archive
                         )
 
                         select array_agg(g.job_id)
@@ -11596,6 +11600,7 @@ begin
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
                                 and j.segment = 14
+                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -11623,11 +11628,10 @@ begin
                                 g.label,
                                 _finish.result,
                                 g.last_error,
-                                nullif(g.partition_id, q.partition_id),
-                                case when q.partition_id <> g.partition_id then g.log_offset end
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
-                            inner join pgq.queue as q on q.queue_id = g.queue_id
-                            where q.archive or _finish.always
+                            where archive
                         )
 
                         select array_agg(g.job_id)
@@ -11639,6 +11643,7 @@ begin
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
                                 and j.segment = 15
+                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -11666,11 +11671,10 @@ begin
                                 g.label,
                                 _finish.result,
                                 g.last_error,
-                                nullif(g.partition_id, q.partition_id),
-                                case when q.partition_id <> g.partition_id then g.log_offset end
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
-                            inner join pgq.queue as q on q.queue_id = g.queue_id
-                            where q.archive or _finish.always
+                            where archive
                         )
 
                         select array_agg(g.job_id)
@@ -11686,6 +11690,7 @@ begin
                     where j.job_id = any($1)
                         and j.lease_token = $2
                         and j.segment = %1$s
+                        and j.queue_id + 0 = $3
                     returning j.*
                 ),
 
@@ -11709,22 +11714,21 @@ begin
                         pgq._clock(),
                         %1$s,
                         g.attempt,
-                        $3,
-                        g.label,
                         $4,
+                        g.label,
+                        $5,
                         g.last_error,
-                        nullif(g.partition_id, q.partition_id),
-                        case when q.partition_id <> g.partition_id then g.log_offset end
+                        nullif(g.partition_id, $6),
+                        case when g.partition_id <> $6 then g.log_offset end
                     from gone as g
-                    inner join pgq.queue as q on q.queue_id = g.queue_id
-                    where q.archive or $5
+                    where $7
                 )
 
                 select array_agg(g.job_id)
                 from gone as g
             $leaf$, leaf)
             into ended
-            using rest, _finish.lease_token, _finish.outcome, _finish.result, _finish.always;
+            using rest, _finish.lease_token, target_id, _finish.outcome, _finish.result, store_id, archive;
         end if;
 
         return query
@@ -11820,7 +11824,6 @@ declare
     leaf integer;
     delivery integer;
     job_label text;
-    finished_number bigint;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;
@@ -12834,9 +12837,9 @@ comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval
 job_ids with their lease_token are finished as by ack_batch; null or an empty array: nothing is.
 Then up to max_jobs (0 to 100000) jobs are leased and returned as by claim_job; 0: none. A paused
 queue gives out nothing, but what is done is finished.
-Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or claimed;
-use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001 under
-REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or
+claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001
+under REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/queue/ack.sql
 
@@ -13742,7 +13745,7 @@ begin
         moment := pgq._clock();
 
         -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
-        -- walk all its jobs. The time stands in no index as it is written here, for the same reason.
+        -- walk all its jobs. The time is written as it stands in no index, for the same reason.
         with gone as (
             delete from pgq.job as j
             where j.job_id = any(rest)
@@ -16646,8 +16649,7 @@ declare
     trimmed bigint;
     total bigint := 0;
 begin
-    -- Each journal keeps its last 1000 rows. A few more than that are let be, so that not every call
-    -- changes every row.
+    -- Each journal keeps its last 1000 rows.
     for target in
         select l.group_id, l.partition, l.topic, l.consumer_group, e.seq - 1000 as keep_from
         from pgq.group_partition as l
@@ -16955,8 +16957,8 @@ begin
         for update skip locked
     );
 
-    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job whose
-    -- message is missing is carried without one.
+    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
+    -- whose message is missing is carried without one.
     execute format(
         'insert into pgq.message (
             partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -17549,8 +17551,8 @@ begin
             end if;
         end if;
 
-        -- None can come to it any more: it is closed, and who changes a job leaves the payload where
-        -- it is.
+        -- None can come to it any more: it is closed, and who changes a job leaves the payload
+        -- where it is.
         if exists (select from pgq.job as j where j.segment = target.segment)
             or exists (select from pgq.dead_job as d where d.segment = target.segment)
         then

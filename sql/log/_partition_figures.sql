@@ -30,7 +30,7 @@ begin
     if not exists (select from pgq.view_key as k where k.key = _partition_figures.key) then
         raise exception 'permission denied for the figures of a partition'
             using errcode = '42501',
-                hint = 'Read the views pgq.topic_stats and pgq.group_lag.';
+                hint = 'The views of pgq show them to those who may read these.';
     end if;
 
     newest := pgq._newest(

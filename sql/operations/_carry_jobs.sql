@@ -35,8 +35,8 @@ begin
         for update skip locked
     );
 
-    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job whose
-    -- message is missing is carried without one.
+    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
+    -- whose message is missing is carried without one.
     execute format(
         'insert into pgq.message (
             partition_id, log_offset, published_at, segment, key, headers, payload, body

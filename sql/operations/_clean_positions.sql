@@ -10,8 +10,7 @@ declare
     trimmed bigint;
     total bigint := 0;
 begin
-    -- Each journal keeps its last 1000 rows. A few more than that are let be, so that not every call
-    -- changes every row.
+    -- Each journal keeps its last 1000 rows.
     for target in
         select l.group_id, l.partition, l.topic, l.consumer_group, e.seq - 1000 as keep_from
         from pgq.group_partition as l

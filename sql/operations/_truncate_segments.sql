@@ -75,8 +75,8 @@ begin
             end if;
         end if;
 
-        -- None can come to it any more: it is closed, and who changes a job leaves the payload where
-        -- it is.
+        -- None can come to it any more: it is closed, and who changes a job leaves the payload
+        -- where it is.
         if exists (select from pgq.job as j where j.segment = target.segment)
             or exists (select from pgq.dead_job as d where d.segment = target.segment)
         then

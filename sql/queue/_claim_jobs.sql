@@ -106,8 +106,8 @@ begin
     end if;
 
     if cardinality(candidates) > 0 then
-        -- The clock is read behind the locks: by now this transaction has its id, on which the floor
-        -- relies.
+        -- The clock is read behind the locks: by now this transaction has its id, on which the
+        -- floor relies.
         leased_until := pgq._clock() + _claim_jobs.lease;
 
         with gone as (

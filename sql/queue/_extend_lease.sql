@@ -23,7 +23,7 @@ begin
         moment := pgq._clock();
 
         -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
-        -- walk all its jobs. The time stands in no index as it is written here, for the same reason.
+        -- walk all its jobs. The time is written as it stands in no index, for the same reason.
         with gone as (
             delete from pgq.job as j
             where j.job_id = any(rest)

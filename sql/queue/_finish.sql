@@ -15,13 +15,17 @@ declare
     rest bigint[] := _finish.job_ids;
     ended bigint[];
     leaf integer;
+    target_id bigint;
+    store_id bigint;
+    archive boolean;
 begin
-    -- A segment at a time; usually there is one. What a statement does not find may have been made
-    -- anew while it waited, so it is looked for again.
+    -- A queue and a segment at a time; usually there is one of each. What a statement does not find
+    -- may have been made anew while it waited, so it is looked for again.
     while cardinality(rest) > 0 loop
-        select j.segment
-        into leaf
+        select j.segment, j.queue_id, q.partition_id, q.archive or _finish.always
+        into leaf, target_id, store_id, archive
         from pgq.job as j
+        inner join pgq.queue as q on q.queue_id = j.queue_id
         where j.job_id = any(rest)
             and j.lease_token = _finish.lease_token
         limit 1;
@@ -37,6 +41,7 @@ begin
             where j.job_id = any({rest})
                 and j.lease_token = {_finish.lease_token}
                 and j.segment = {leaf}
+                and j.queue_id + 0 = {target_id}
             returning j.*
         ),
 
@@ -64,11 +69,10 @@ begin
                 g.label,
                 {_finish.result},
                 g.last_error,
-                nullif(g.partition_id, q.partition_id),
-                case when q.partition_id <> g.partition_id then g.log_offset end
+                nullif(g.partition_id, {store_id}),
+                case when g.partition_id <> {store_id} then g.log_offset end
             from gone as g
-            inner join pgq.queue as q on q.queue_id = g.queue_id
-            where q.archive or {_finish.always}
+            where {archive}
         )
 
         select array_agg(g.job_id)

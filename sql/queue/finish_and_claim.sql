@@ -40,7 +40,6 @@ declare
     leaf integer;
     delivery integer;
     job_label text;
-    finished_number bigint;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;
@@ -78,6 +77,6 @@ comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval
 job_ids with their lease_token are finished as by ack_batch; null or an empty array: nothing is.
 Then up to max_jobs (0 to 100000) jobs are leased and returned as by claim_job; 0: none. A paused
 queue gives out nothing, but what is done is finished.
-Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or claimed;
-use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001 under
-REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or
+claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001
+under REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';

@@ -15,7 +15,7 @@ begin
         and m.log_offset >= {_newest.first_offset}
     order by m.log_offset desc
     limit 1
-    into newest;
+    into newest.log_offset, newest.published_at;
     -- end of the leaf
 
     return newest;

@@ -9,8 +9,8 @@ declare
     free_leaf integer;
 begin
     loop
-        -- A leaf that another transaction is about to take is passed over. Under REPEATABLE READ one
-        -- that was taken since the snapshot raises 40001.
+        -- A leaf that another transaction is about to take is passed over. Under REPEATABLE READ
+        -- one that was taken since the snapshot raises 40001.
         select l.leaf
         into free_leaf
         from pgq.leaf as l

@@ -128,7 +128,10 @@ def test_no_function_returns_rows_of_a_table(functions: list[Function]) -> None:
     refuse(
         function.signature
         for function in functions
-        if function.result_kind is not None and function.result_kind not in "c"
+        if function.result_kind is not None
+        and function.result_kind not in "c"
+        # a helper may hand a row to another
+        and not function.signature.startswith("pgq._")
     )
 
 
@@ -142,7 +145,7 @@ def test_definer_functions_pin_their_search_path(functions: list[Function]) -> N
 
 def test_nobody_may_call_anything_by_default(functions: list[Function]) -> None:
     # but for what the views call with the rights of whoever looks at them
-    open_to_all = ("pgq._clock()", "pgq._offset_at(")
+    open_to_all = ("pgq._clock()", "pgq._partition_figures(")
     refuse(
         function.signature
         for function in functions

@@ -141,6 +141,11 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
                 (way if len(jobs) == 1 else ways[(turn + number) % 8])(job[0], job[1])
             clock.advance("2 minutes")
             pgq.cleanup()
+    for job_ids in ({}, {"max_jobs": 3}):
+        jobs = pgq.finish_and_claim(**queue, **job_ids)
+        pgq.finish_and_claim(
+            **queue, job_ids=[job[0] for job in jobs], lease_token=jobs[0][1] if jobs else None
+        )
     pgq.redrive(**queue)
     pgq.pause_queue(**queue)
     pgq.resume_queue(**queue)

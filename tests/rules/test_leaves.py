@@ -1,0 +1,78 @@
+"""What the sources say once is written out for each leaf, and for those that come later."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from build import flatten
+from leaves import STATIC, write_out
+
+
+def _written(tmp_path: Path, source: str) -> str:
+    path = tmp_path / "of_a_leaf.sql"
+    path.write_text(source)
+    return write_out(path)
+
+
+def test_a_statement_for_each_leaf(tmp_path: Path) -> None:
+    """The first leaves have a statement each, the others share one that is planned at each call."""
+    text = _written(
+        tmp_path,
+        "begin\n"
+        "    -- for the leaf: home.segment\n"
+        "    insert into pgq.message_{leaf} (log_offset)\n"
+        "    values ({home.log_offset} % 7)\n"
+        "    returning log_offset\n"
+        "    into stored;\n"
+        "    -- end of the leaf\n"
+        "end\n",
+    )
+    for leaf in range(STATIC):
+        assert text.count(f"insert into pgq.message_{leaf} (log_offset)") == 1
+    assert text.count("values (home.log_offset % 7)") == STATIC
+    assert "insert into pgq.message_%1$s (log_offset)" in text
+    assert "values ($1 %% 7)" in text
+    assert re.search(r"\$leaf\$, home\.segment\)\n\s+into stored\n\s+using home\.log_offset;", text)
+
+
+def test_rows_are_returned(tmp_path: Path) -> None:
+    text = _written(
+        tmp_path,
+        "-- for the leaf: leaf\n"
+        "return query\n"
+        "select m.key\n"
+        "from pgq.message_{leaf} as m;\n"
+        "-- end of the leaf\n",
+    )
+    assert text.count("return query\n") == STATIC
+    assert text.count("return query execute format(") == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "-- for the leaf: leaf\nselect 1 from pgq.message_{leaf};\n",
+        "select 1;\n-- end of the leaf\n",
+        "-- for the leaf: leaf\nselect 1 from pgq.message;\n-- end of the leaf\n",
+    ],
+)
+def test_what_is_not_marked_well(tmp_path: Path, source: str) -> None:
+    with pytest.raises(ValueError, match="leaf"):
+        _written(tmp_path, source)
+
+
+def test_a_shared_part(tmp_path: Path) -> None:
+    """It is pasted with the indentation of its mark, and knows the function that it is in."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "one.plpgsql").write_text("return {function}.queue;\n")
+    text = _written(tmp_path, "begin\n    -- paste: parts/one.plpgsql\nend\n")
+    assert text == "begin\n    return of_a_leaf.queue;\nend\n"
+
+
+def test_nothing_marked_is_left() -> None:
+    script = flatten()
+    assert "{leaf}" not in script
+    assert "-- paste:" not in script
