@@ -16247,59 +16247,64 @@ comment on function pgq._expired_jobs(timestamptz, integer) is
 
 create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
 returns setof pgq.cleanup_report
-language sql
+language plpgsql
 volatile
 parallel unsafe
 as $$
-with found as materialized (
-    select j.job_id
-    from pgq.job as j
-    where j.job_id = any(_expire_jobs.job_ids)
-        and j.expires_at <= _expire_jobs.moment
-        and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
-    for update skip locked
-),
+#variable_conflict use_column
+declare
+    expired_ids bigint[];
+begin
+    expired_ids := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(_expire_jobs.job_ids)
+            and j.expires_at <= _expire_jobs.moment
+            and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
+        for update skip locked
+    );
 
-expired as (
-    delete from pgq.job as j
-    using found as f
-    where j.job_id = f.job_id
-    returning j.*
-),
+    return query
+    with expired as (
+        delete from pgq.job as j
+        where j.job_id = any(expired_ids)
+        returning j.*
+    ),
 
-archived as (
-    insert into pgq.job_archive (
-        job_id,
-        queue_id,
-        ended_at,
-        segment,
-        attempt,
-        outcome,
-        label,
-        last_error,
-        partition_id,
-        log_offset
+    archived as (
+        insert into pgq.job_archive (
+            job_id,
+            queue_id,
+            ended_at,
+            segment,
+            attempt,
+            outcome,
+            label,
+            last_error,
+            partition_id,
+            log_offset
+        )
+        select
+            e.job_id,
+            e.queue_id,
+            _expire_jobs.moment,
+            e.segment,
+            e.attempt,
+            'expired',
+            e.label,
+            e.last_error,
+            nullif(e.partition_id, q.partition_id),
+            case when q.partition_id <> e.partition_id then e.log_offset end
+        from expired as e
+        inner join pgq.queue as q on q.queue_id = e.queue_id
+        where q.archive
     )
-    select
-        e.job_id,
-        e.queue_id,
-        _expire_jobs.moment,
-        e.segment,
-        e.attempt,
-        'expired',
-        e.label,
-        e.last_error,
-        nullif(e.partition_id, q.partition_id),
-        case when q.partition_id <> e.partition_id then e.log_offset end
+
+    select 'jobs expired', q.queue::text, count(*)
     from expired as e
     inner join pgq.queue as q on q.queue_id = e.queue_id
-    where q.archive
-)
-
-select 'jobs expired', q.queue, count(*)
-from expired as e
-inner join pgq.queue as q on q.queue_id = e.queue_id
-group by q.queue
+    group by q.queue;
+end
 $$;
 
 comment on function pgq._expire_jobs(bigint[], timestamptz) is
@@ -16578,7 +16583,7 @@ begin
 
     return query
     with old as materialized (
-        select d.job_id, q.queue
+        select d.job_id
         from pgq.queue as q
         cross join lateral (
             select e.job_id
@@ -16593,14 +16598,14 @@ begin
 
     removed as (
         delete from pgq.dead_job as d
-        using old as o
-        where d.job_id = o.job_id
-        returning o.queue
+        where d.job_id = any(array(select o.job_id from old as o))
+        returning d.queue_id
     )
 
-    select 'dead letters removed', r.queue, count(*)
+    select 'dead letters removed', q.queue::text, count(*)
     from removed as r
-    group by r.queue;
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue;
 
     -- An enqueue or a claim that was under way when its queue was dropped. The ids of queues that
     -- have jobs are found one after the other, without a look at all jobs.
@@ -16619,13 +16624,13 @@ begin
     )
 
     delete from pgq.job as j
-    where j.job_id in (
+    where j.job_id = any(array(
         select k.job_id
         from having_jobs as h
         inner join pgq.job as k on k.queue_id = h.queue_id
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
         limit batch
-    );
+    ));
     delete from pgq.dead_job as d
     where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
 end
@@ -16918,6 +16923,44 @@ comment on function pgq._clean_writes(timestamptz) is
 'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.
 It waits for nobody, and removes 1000 of a kind at most.';
 
+-- ==== sql/operations/_jobs_of_segment.sql
+
+create function pgq._jobs_of_segment(segment integer, queue_id bigint, max_jobs bigint, dead boolean)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+-- There is no index for this: it is asked for when a segment is to be emptied, and else never.
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+begin
+    if _jobs_of_segment.dead then
+        return array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.segment = _jobs_of_segment.segment
+                and (
+                    _jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id
+                )
+            limit _jobs_of_segment.max_jobs
+        );
+    end if;
+
+    return array(
+        select j.job_id
+        from pgq.job as j
+        where j.segment = _jobs_of_segment.segment
+            and (_jobs_of_segment.queue_id is null or j.queue_id = _jobs_of_segment.queue_id)
+        limit _jobs_of_segment.max_jobs
+    );
+end
+$$;
+
+comment on function pgq._jobs_of_segment(integer, bigint, bigint, boolean) is
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, so many
+at most.';
+
 -- ==== sql/operations/_carry_jobs.sql
 
 create function pgq._carry_jobs(
@@ -16936,24 +16979,31 @@ declare
     living bigint[];
     dead bigint[];
 begin
-    living := array(
-        select j.job_id
-        from pgq.job as j
-        where j.segment = _carry_jobs.leaf
-            and j.queue_id = coalesce(_carry_jobs.queue_id, j.queue_id)
-        limit _carry_jobs.max_jobs
-        for update skip locked
+    living := pgq._jobs_of_segment(
+        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.max_jobs, false
     );
     return query
     select r.*
     from pgq._expire_jobs(living, _carry_jobs.moment) as r;
 
+    living := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(living)
+            and j.segment = _carry_jobs.leaf
+        for update skip locked
+    );
     dead := array(
         select d.job_id
         from pgq.dead_job as d
-        where d.segment = _carry_jobs.leaf
-            and d.queue_id = coalesce(_carry_jobs.queue_id, d.queue_id)
-        limit _carry_jobs.max_jobs - cardinality(living)
+        where d.job_id = any(
+            pgq._jobs_of_segment(
+                _carry_jobs.leaf,
+                _carry_jobs.queue_id,
+                _carry_jobs.max_jobs - cardinality(living),
+                true
+            )
+        )
         for update skip locked
     );
 
@@ -16982,9 +17032,13 @@ begin
             where d.job_id = any($2)
         ) as l
         inner join pgq.queue as q on q.queue_id = l.queue_id
-        inner join pgq.message_%s as m
-            on m.partition_id = l.partition_id
-            and m.log_offset = l.log_offset
+        cross join lateral (
+            select n.*
+            from pgq.message_%s as n
+            where n.partition_id = l.partition_id
+                and n.log_offset = l.log_offset
+            limit 1
+        ) as m
         on conflict do nothing',
         _carry_jobs.leaf
     )
@@ -17074,32 +17128,30 @@ begin
         end if;
 
         execute format(
-            'with old as materialized (
-                select m.log_offset
-                from pgq.message_%1$s as m
-                where m.partition_id = $1
-                    and m.log_offset between $2 and $3
-                    and not exists (
-                        select
-                        from pgq.job as j
-                        where j.job_id = m.log_offset
-                            and j.partition_id = $1
-                            and j.segment = %1$s
-                    )
-                    and not exists (
-                        select
-                        from pgq.dead_job as d
-                        where d.job_id = m.log_offset
-                            and d.partition_id = $1
-                            and d.segment = %1$s
-                    )
-                order by m.log_offset
-                limit $4
-            )
-            delete from pgq.message_%1$s as m
-            using old as o
+            'delete from pgq.message_%1$s as m
             where m.partition_id = $1
-                and m.log_offset = o.log_offset',
+                and m.log_offset = any(array(
+                    select n.log_offset
+                    from pgq.message_%1$s as n
+                    where n.partition_id = $1
+                        and n.log_offset between $2 and $3
+                        and not exists (
+                            select
+                            from pgq.job as j
+                            where j.job_id = n.log_offset
+                                and j.partition_id = $1
+                                and j.segment = %1$s
+                        )
+                        and not exists (
+                            select
+                            from pgq.dead_job as d
+                            where d.job_id = n.log_offset
+                                and d.partition_id = $1
+                                and d.segment = %1$s
+                        )
+                    order by n.log_offset
+                    limit $4
+                ))',
             target.segment
         )
         using target.partition_id, target.first_offset, target.last_offset, budget;
@@ -17134,15 +17186,11 @@ begin
         end if;
 
         -- Jobs that were locked are looked for again.
-        continue when exists (
-            select from pgq.job as j
-            where j.segment = target.segment
-                and j.queue_id = target.queue_id
-        ) or exists (
-            select from pgq.dead_job as d
-            where d.segment = target.segment
-                and d.queue_id = target.queue_id
-        );
+        continue when target.queue_id is not null
+            and (
+                cardinality(pgq._jobs_of_segment(target.segment, target.queue_id, 1, false)) > 0
+                or cardinality(pgq._jobs_of_segment(target.segment, target.queue_id, 1, true)) > 0
+            );
         delete from pgq.leftover as o
         where o.partition_id = target.partition_id
             and o.segment = target.segment
@@ -17553,8 +17601,8 @@ begin
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
-        if exists (select from pgq.job as j where j.segment = target.segment)
-            or exists (select from pgq.dead_job as d where d.segment = target.segment)
+        if cardinality(pgq._jobs_of_segment(target.segment, null, 1, false)) > 0
+            or cardinality(pgq._jobs_of_segment(target.segment, null, 1, true)) > 0
         then
             return next row(
                 case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
@@ -17582,6 +17630,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set lock_timeout = '200ms'
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare

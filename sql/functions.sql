@@ -171,6 +171,7 @@
 \ir operations/_dropped_targets.sql
 \ir operations/_forget_write.sql
 \ir operations/_clean_writes.sql
+\ir operations/_jobs_of_segment.sql
 \ir operations/_carry_jobs.sql
 \ir operations/_clean_leftovers.sql
 \ir operations/_close_segments.sql

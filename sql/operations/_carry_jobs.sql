@@ -14,24 +14,31 @@ declare
     living bigint[];
     dead bigint[];
 begin
-    living := array(
-        select j.job_id
-        from pgq.job as j
-        where j.segment = _carry_jobs.leaf
-            and j.queue_id = coalesce(_carry_jobs.queue_id, j.queue_id)
-        limit _carry_jobs.max_jobs
-        for update skip locked
+    living := pgq._jobs_of_segment(
+        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.max_jobs, false
     );
     return query
     select r.*
     from pgq._expire_jobs(living, _carry_jobs.moment) as r;
 
+    living := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(living)
+            and j.segment = _carry_jobs.leaf
+        for update skip locked
+    );
     dead := array(
         select d.job_id
         from pgq.dead_job as d
-        where d.segment = _carry_jobs.leaf
-            and d.queue_id = coalesce(_carry_jobs.queue_id, d.queue_id)
-        limit _carry_jobs.max_jobs - cardinality(living)
+        where d.job_id = any(
+            pgq._jobs_of_segment(
+                _carry_jobs.leaf,
+                _carry_jobs.queue_id,
+                _carry_jobs.max_jobs - cardinality(living),
+                true
+            )
+        )
         for update skip locked
     );
 
@@ -60,9 +67,13 @@ begin
             where d.job_id = any($2)
         ) as l
         inner join pgq.queue as q on q.queue_id = l.queue_id
-        inner join pgq.message_%s as m
-            on m.partition_id = l.partition_id
-            and m.log_offset = l.log_offset
+        cross join lateral (
+            select n.*
+            from pgq.message_%s as n
+            where n.partition_id = l.partition_id
+                and n.log_offset = l.log_offset
+            limit 1
+        ) as m
         on conflict do nothing',
         _carry_jobs.leaf
     )

@@ -38,7 +38,7 @@ begin
 
     return query
     with old as materialized (
-        select d.job_id, q.queue
+        select d.job_id
         from pgq.queue as q
         cross join lateral (
             select e.job_id
@@ -53,14 +53,14 @@ begin
 
     removed as (
         delete from pgq.dead_job as d
-        using old as o
-        where d.job_id = o.job_id
-        returning o.queue
+        where d.job_id = any(array(select o.job_id from old as o))
+        returning d.queue_id
     )
 
-    select 'dead letters removed', r.queue, count(*)
+    select 'dead letters removed', q.queue::text, count(*)
     from removed as r
-    group by r.queue;
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue;
 
     -- An enqueue or a claim that was under way when its queue was dropped. The ids of queues that
     -- have jobs are found one after the other, without a look at all jobs.
@@ -79,13 +79,13 @@ begin
     )
 
     delete from pgq.job as j
-    where j.job_id in (
+    where j.job_id = any(array(
         select k.job_id
         from having_jobs as h
         inner join pgq.job as k on k.queue_id = h.queue_id
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
         limit batch
-    );
+    ));
     delete from pgq.dead_job as d
     where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
 end

@@ -43,32 +43,30 @@ begin
         end if;
 
         execute format(
-            'with old as materialized (
-                select m.log_offset
-                from pgq.message_%1$s as m
-                where m.partition_id = $1
-                    and m.log_offset between $2 and $3
-                    and not exists (
-                        select
-                        from pgq.job as j
-                        where j.job_id = m.log_offset
-                            and j.partition_id = $1
-                            and j.segment = %1$s
-                    )
-                    and not exists (
-                        select
-                        from pgq.dead_job as d
-                        where d.job_id = m.log_offset
-                            and d.partition_id = $1
-                            and d.segment = %1$s
-                    )
-                order by m.log_offset
-                limit $4
-            )
-            delete from pgq.message_%1$s as m
-            using old as o
+            'delete from pgq.message_%1$s as m
             where m.partition_id = $1
-                and m.log_offset = o.log_offset',
+                and m.log_offset = any(array(
+                    select n.log_offset
+                    from pgq.message_%1$s as n
+                    where n.partition_id = $1
+                        and n.log_offset between $2 and $3
+                        and not exists (
+                            select
+                            from pgq.job as j
+                            where j.job_id = n.log_offset
+                                and j.partition_id = $1
+                                and j.segment = %1$s
+                        )
+                        and not exists (
+                            select
+                            from pgq.dead_job as d
+                            where d.job_id = n.log_offset
+                                and d.partition_id = $1
+                                and d.segment = %1$s
+                        )
+                    order by n.log_offset
+                    limit $4
+                ))',
             target.segment
         )
         using target.partition_id, target.first_offset, target.last_offset, budget;
@@ -103,15 +101,11 @@ begin
         end if;
 
         -- Jobs that were locked are looked for again.
-        continue when exists (
-            select from pgq.job as j
-            where j.segment = target.segment
-                and j.queue_id = target.queue_id
-        ) or exists (
-            select from pgq.dead_job as d
-            where d.segment = target.segment
-                and d.queue_id = target.queue_id
-        );
+        continue when target.queue_id is not null
+            and (
+                cardinality(pgq._jobs_of_segment(target.segment, target.queue_id, 1, false)) > 0
+                or cardinality(pgq._jobs_of_segment(target.segment, target.queue_id, 1, true)) > 0
+            );
         delete from pgq.leftover as o
         where o.partition_id = target.partition_id
             and o.segment = target.segment

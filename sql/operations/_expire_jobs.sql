@@ -1,58 +1,63 @@
 create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
 returns setof pgq.cleanup_report
-language sql
+language plpgsql
 volatile
 parallel unsafe
 as $$
-with found as materialized (
-    select j.job_id
-    from pgq.job as j
-    where j.job_id = any(_expire_jobs.job_ids)
-        and j.expires_at <= _expire_jobs.moment
-        and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
-    for update skip locked
-),
+#variable_conflict use_column
+declare
+    expired_ids bigint[];
+begin
+    expired_ids := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(_expire_jobs.job_ids)
+            and j.expires_at <= _expire_jobs.moment
+            and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
+        for update skip locked
+    );
 
-expired as (
-    delete from pgq.job as j
-    using found as f
-    where j.job_id = f.job_id
-    returning j.*
-),
+    return query
+    with expired as (
+        delete from pgq.job as j
+        where j.job_id = any(expired_ids)
+        returning j.*
+    ),
 
-archived as (
-    insert into pgq.job_archive (
-        job_id,
-        queue_id,
-        ended_at,
-        segment,
-        attempt,
-        outcome,
-        label,
-        last_error,
-        partition_id,
-        log_offset
+    archived as (
+        insert into pgq.job_archive (
+            job_id,
+            queue_id,
+            ended_at,
+            segment,
+            attempt,
+            outcome,
+            label,
+            last_error,
+            partition_id,
+            log_offset
+        )
+        select
+            e.job_id,
+            e.queue_id,
+            _expire_jobs.moment,
+            e.segment,
+            e.attempt,
+            'expired',
+            e.label,
+            e.last_error,
+            nullif(e.partition_id, q.partition_id),
+            case when q.partition_id <> e.partition_id then e.log_offset end
+        from expired as e
+        inner join pgq.queue as q on q.queue_id = e.queue_id
+        where q.archive
     )
-    select
-        e.job_id,
-        e.queue_id,
-        _expire_jobs.moment,
-        e.segment,
-        e.attempt,
-        'expired',
-        e.label,
-        e.last_error,
-        nullif(e.partition_id, q.partition_id),
-        case when q.partition_id <> e.partition_id then e.log_offset end
+
+    select 'jobs expired', q.queue::text, count(*)
     from expired as e
     inner join pgq.queue as q on q.queue_id = e.queue_id
-    where q.archive
-)
-
-select 'jobs expired', q.queue, count(*)
-from expired as e
-inner join pgq.queue as q on q.queue_id = e.queue_id
-group by q.queue
+    group by q.queue;
+end
 $$;
 
 comment on function pgq._expire_jobs(bigint[], timestamptz) is

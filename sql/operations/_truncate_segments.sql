@@ -77,8 +77,8 @@ begin
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
-        if exists (select from pgq.job as j where j.segment = target.segment)
-            or exists (select from pgq.dead_job as d where d.segment = target.segment)
+        if cardinality(pgq._jobs_of_segment(target.segment, null, 1, false)) > 0
+            or cardinality(pgq._jobs_of_segment(target.segment, null, 1, true)) > 0
         then
             return next row(
                 case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1

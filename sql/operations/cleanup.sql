@@ -6,6 +6,8 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set lock_timeout = '200ms'
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -76,10 +76,12 @@ class Run:
         tables = first.execute(
             "select string_agg(format('pgq.%I', relname), ', ') from pg_class"
             " where relnamespace = 'pgq'::regnamespace and relkind in ('r', 'p')"
-            " and not relispartition"
+            " and not relispartition and relname not in ('leaf', 'view_key')"
         ).fetchone()
         assert tables is not None
-        self._empty = f"truncate {tables[0]} restart identity"
+        self._empty = (
+            f"truncate {tables[0]} restart identity; update pgq.leaf set free = true where not free"
+        )
         self.homes: dict[tuple[str, int], int] = {}
         for count in (1, 2, 3, 4):
             for key in KEYS:

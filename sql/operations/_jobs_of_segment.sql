@@ -1,0 +1,35 @@
+create function pgq._jobs_of_segment(segment integer, queue_id bigint, max_jobs bigint, dead boolean)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+-- There is no index for this: it is asked for when a segment is to be emptied, and else never.
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+begin
+    if _jobs_of_segment.dead then
+        return array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.segment = _jobs_of_segment.segment
+                and (
+                    _jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id
+                )
+            limit _jobs_of_segment.max_jobs
+        );
+    end if;
+
+    return array(
+        select j.job_id
+        from pgq.job as j
+        where j.segment = _jobs_of_segment.segment
+            and (_jobs_of_segment.queue_id is null or j.queue_id = _jobs_of_segment.queue_id)
+        limit _jobs_of_segment.max_jobs
+    );
+end
+$$;
+
+comment on function pgq._jobs_of_segment(integer, bigint, bigint, boolean) is
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, so many
+at most.';
