@@ -16925,16 +16925,21 @@ It waits for nobody, and removes 1000 of a kind at most.';
 
 -- ==== sql/operations/_jobs_of_segment.sql
 
-create function pgq._jobs_of_segment(segment integer, queue_id bigint, max_jobs bigint, dead boolean)
+create function pgq._jobs_of_segment(
+    segment integer,
+    queue_id bigint,
+    max_jobs bigint,
+    dead boolean
+)
 returns bigint[]
 language plpgsql
 volatile
 parallel unsafe
--- There is no index for this: it is asked for when a segment is to be emptied, and else never.
 set enable_seqscan = on
 as $$
 #variable_conflict use_column
 begin
+    -- There is no index for this: it is asked for when a segment is to be emptied, and else never.
     if _jobs_of_segment.dead then
         return array(
             select d.job_id
@@ -16958,8 +16963,8 @@ end
 $$;
 
 comment on function pgq._jobs_of_segment(integer, bigint, bigint, boolean) is
-'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, so many
-at most.';
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, so
+many at most.';
 
 -- ==== sql/operations/_carry_jobs.sql
 
