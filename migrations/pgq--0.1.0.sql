@@ -5591,7 +5591,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    group_id bigint;
+    target_id bigint;
     number integer;
     home_id bigint;
     leaf integer;
@@ -5620,7 +5620,7 @@ begin
         q.next_offset,
         q.leased_until
     into
-        group_id,
+        target_id,
         number,
         home_id,
         leaf,
@@ -5671,7 +5671,7 @@ begin
                         lease_last_offset
                     )
                     select
-                        group_id,
+                        target_id,
                         number,
                         seq + 1,
                         next_offset,
@@ -5691,7 +5691,7 @@ begin
                     cross join lateral (
                         select 1
                         from pgq.group_partition as l
-                        where l.group_id = group_id
+                        where l.group_id = target_id
                             and l.partition = number
                             and l.trimmed_seq <= seq
                             and t.taken_to is not null
@@ -5713,7 +5713,7 @@ begin
                         lease_last_offset
                     )
                     select
-                        group_id,
+                        target_id,
                         number,
                         seq + 1,
                         next_offset,
@@ -5733,7 +5733,7 @@ begin
                     cross join lateral (
                         select 1
                         from pgq.group_partition as l
-                        where l.group_id = group_id
+                        where l.group_id = target_id
                             and l.partition = number
                             and l.trimmed_seq <= seq
                             and t.taken_to is not null
@@ -5757,7 +5757,7 @@ begin
                         lease_last_offset
                     )
                     select
-                        group_id,
+                        target_id,
                         number,
                         seq + 1,
                         next_offset,
@@ -5777,7 +5777,7 @@ begin
                     cross join lateral (
                         select 1
                         from pgq.group_partition as l
-                        where l.group_id = group_id
+                        where l.group_id = target_id
                             and l.partition = number
                             and l.trimmed_seq <= seq
                             and t.taken_to is not null
@@ -5799,7 +5799,7 @@ begin
                         lease_last_offset
                     )
                     select
-                        group_id,
+                        target_id,
                         number,
                         seq + 1,
                         next_offset,
@@ -5819,7 +5819,7 @@ begin
                     cross join lateral (
                         select 1
                         from pgq.group_partition as l
-                        where l.group_id = group_id
+                        where l.group_id = target_id
                             and l.partition = number
                             and l.trimmed_seq <= seq
                             and t.taken_to is not null
@@ -5845,7 +5845,7 @@ begin
                         lease_last_offset
                     )
                     select
-                        group_id,
+                        target_id,
                         number,
                         seq + 1,
                         next_offset,
@@ -5865,7 +5865,7 @@ begin
                     cross join lateral (
                         select 1
                         from pgq.group_partition as l
-                        where l.group_id = group_id
+                        where l.group_id = target_id
                             and l.partition = number
                             and l.trimmed_seq <= seq
                             and t.taken_to is not null
@@ -5887,7 +5887,7 @@ begin
                         lease_last_offset
                     )
                     select
-                        group_id,
+                        target_id,
                         number,
                         seq + 1,
                         next_offset,
@@ -5907,7 +5907,7 @@ begin
                     cross join lateral (
                         select 1
                         from pgq.group_partition as l
-                        where l.group_id = group_id
+                        where l.group_id = target_id
                             and l.partition = number
                             and l.trimmed_seq <= seq
                             and t.taken_to is not null
@@ -5931,7 +5931,7 @@ begin
                         lease_last_offset
                     )
                     select
-                        group_id,
+                        target_id,
                         number,
                         seq + 1,
                         next_offset,
@@ -5951,7 +5951,7 @@ begin
                     cross join lateral (
                         select 1
                         from pgq.group_partition as l
-                        where l.group_id = group_id
+                        where l.group_id = target_id
                             and l.partition = number
                             and l.trimmed_seq <= seq
                             and t.taken_to is not null
@@ -5973,7 +5973,7 @@ begin
                         lease_last_offset
                     )
                     select
-                        group_id,
+                        target_id,
                         number,
                         seq + 1,
                         next_offset,
@@ -5993,7 +5993,7 @@ begin
                     cross join lateral (
                         select 1
                         from pgq.group_partition as l
-                        where l.group_id = group_id
+                        where l.group_id = target_id
                             and l.partition = number
                             and l.trimmed_seq <= seq
                             and t.taken_to is not null
@@ -6020,7 +6020,7 @@ begin
                             lease_last_offset
                         )
                         select
-                            group_id,
+                            target_id,
                             number,
                             seq + 1,
                             next_offset,
@@ -6040,7 +6040,7 @@ begin
                         cross join lateral (
                             select 1
                             from pgq.group_partition as l
-                            where l.group_id = group_id
+                            where l.group_id = target_id
                                 and l.partition = number
                                 and l.trimmed_seq <= seq
                                 and t.taken_to is not null
@@ -6062,7 +6062,7 @@ begin
                             lease_last_offset
                         )
                         select
-                            group_id,
+                            target_id,
                             number,
                             seq + 1,
                             next_offset,
@@ -6082,7 +6082,7 @@ begin
                         cross join lateral (
                             select 1
                             from pgq.group_partition as l
-                            where l.group_id = group_id
+                            where l.group_id = target_id
                                 and l.partition = number
                                 and l.trimmed_seq <= seq
                                 and t.taken_to is not null
@@ -6106,7 +6106,7 @@ begin
                             lease_last_offset
                         )
                         select
-                            group_id,
+                            target_id,
                             number,
                             seq + 1,
                             next_offset,
@@ -6126,7 +6126,7 @@ begin
                         cross join lateral (
                             select 1
                             from pgq.group_partition as l
-                            where l.group_id = group_id
+                            where l.group_id = target_id
                                 and l.partition = number
                                 and l.trimmed_seq <= seq
                                 and t.taken_to is not null
@@ -6148,7 +6148,7 @@ begin
                             lease_last_offset
                         )
                         select
-                            group_id,
+                            target_id,
                             number,
                             seq + 1,
                             next_offset,
@@ -6168,7 +6168,7 @@ begin
                         cross join lateral (
                             select 1
                             from pgq.group_partition as l
-                            where l.group_id = group_id
+                            where l.group_id = target_id
                                 and l.partition = number
                                 and l.trimmed_seq <= seq
                                 and t.taken_to is not null
@@ -6194,7 +6194,7 @@ begin
                             lease_last_offset
                         )
                         select
-                            group_id,
+                            target_id,
                             number,
                             seq + 1,
                             next_offset,
@@ -6214,7 +6214,7 @@ begin
                         cross join lateral (
                             select 1
                             from pgq.group_partition as l
-                            where l.group_id = group_id
+                            where l.group_id = target_id
                                 and l.partition = number
                                 and l.trimmed_seq <= seq
                                 and t.taken_to is not null
@@ -6236,7 +6236,7 @@ begin
                             lease_last_offset
                         )
                         select
-                            group_id,
+                            target_id,
                             number,
                             seq + 1,
                             next_offset,
@@ -6256,7 +6256,7 @@ begin
                         cross join lateral (
                             select 1
                             from pgq.group_partition as l
-                            where l.group_id = group_id
+                            where l.group_id = target_id
                                 and l.partition = number
                                 and l.trimmed_seq <= seq
                                 and t.taken_to is not null
@@ -6280,7 +6280,7 @@ begin
                             lease_last_offset
                         )
                         select
-                            group_id,
+                            target_id,
                             number,
                             seq + 1,
                             next_offset,
@@ -6300,7 +6300,7 @@ begin
                         cross join lateral (
                             select 1
                             from pgq.group_partition as l
-                            where l.group_id = group_id
+                            where l.group_id = target_id
                                 and l.partition = number
                                 and l.trimmed_seq <= seq
                                 and t.taken_to is not null
@@ -6322,7 +6322,7 @@ begin
                             lease_last_offset
                         )
                         select
-                            group_id,
+                            target_id,
                             number,
                             seq + 1,
                             next_offset,
@@ -6342,7 +6342,7 @@ begin
                         cross join lateral (
                             select 1
                             from pgq.group_partition as l
-                            where l.group_id = group_id
+                            where l.group_id = target_id
                                 and l.partition = number
                                 and l.trimmed_seq <= seq
                                 and t.taken_to is not null
@@ -6398,7 +6398,7 @@ begin
                 returning coalesce(lease_last_offset, next_offset - 1)
             $leaf$, leaf)
             into taken_to
-            using group_id, number, seq, next_offset, token, moment, _claim.lease, _claim.max_messages, home_id;
+            using target_id, number, seq, next_offset, token, moment, _claim.lease, _claim.max_messages, home_id;
         end if;
 
         if taken_to is not null then

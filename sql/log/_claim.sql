@@ -12,7 +12,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    group_id bigint;
+    target_id bigint;
     number integer;
     home_id bigint;
     leaf integer;
@@ -41,7 +41,7 @@ begin
         q.next_offset,
         q.leased_until
     into
-        group_id,
+        target_id,
         number,
         home_id,
         leaf,
@@ -90,7 +90,7 @@ begin
             lease_last_offset
         )
         select
-            {group_id},
+            {target_id},
             {number},
             {seq} + 1,
             {next_offset},
@@ -110,7 +110,7 @@ begin
         cross join lateral (
             select 1
             from pgq.group_partition as l
-            where l.group_id = {group_id}
+            where l.group_id = {target_id}
                 and l.partition = {number}
                 and l.trimmed_seq <= {seq}
                 and t.taken_to is not null
