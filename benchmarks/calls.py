@@ -85,7 +85,7 @@ CALLS: Sequence[Call] = (
     ),
     Call(
         name="consume_100",
-        setup=FILLED.format("consume_100", 100 * (ENOUGH // 8 + 1)),
+        setup=FILLED.format("consume_100", 100 * ENOUGH),
         statement="select count(*), sum(log_offset) from pgq.consume('consume_100', 'g', 100)",
         answer='count = "100"',
     ),
