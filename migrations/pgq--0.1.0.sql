@@ -265,20 +265,6 @@ comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: 
 comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
 
-create type pgq._leased_job as (
-    job_id bigint,
-    attempt integer,
-    leased_until timestamptz,
-    priority smallint,
-    label text,
-    due_at timestamptz,
-    segment integer,
-    partition_id bigint,
-    log_offset bigint
-);
-
-comment on type pgq._leased_job is 'A job just claimed, without its payload.';
-
 -- ==== sql/bulk/types.sql
 
 create type pgq.bulk_write_state as (
@@ -1423,43 +1409,39 @@ as $$
 declare
     newest pgq._newest_message;
 begin
-    if _newest.segment <= 3 then
-        if _newest.segment <= 1 then
-            if _newest.segment <= 0 then
-                select m.log_offset, m.published_at
-                from pgq.message_0 as m
-                where m.partition_id = _newest.partition_id
-                    and m.log_offset >= _newest.first_offset
-                order by m.log_offset desc
-                limit 1
-                into newest.log_offset, newest.published_at;
-            else
-                select m.log_offset, m.published_at
-                from pgq.message_1 as m
-                where m.partition_id = _newest.partition_id
-                    and m.log_offset >= _newest.first_offset
-                order by m.log_offset desc
-                limit 1
-                into newest.log_offset, newest.published_at;
-            end if;
+    if _newest.segment = 0 then
+        select m.log_offset, m.published_at
+        from pgq.message_0 as m
+        where m.partition_id = _newest.partition_id
+            and m.log_offset >= _newest.first_offset
+        order by m.log_offset desc
+        limit 1
+        into newest.log_offset, newest.published_at;
+    elsif _newest.segment = 1 then
+        select m.log_offset, m.published_at
+        from pgq.message_1 as m
+        where m.partition_id = _newest.partition_id
+            and m.log_offset >= _newest.first_offset
+        order by m.log_offset desc
+        limit 1
+        into newest.log_offset, newest.published_at;
+    elsif _newest.segment <= 3 then
+        if _newest.segment <= 2 then
+            select m.log_offset, m.published_at
+            from pgq.message_2 as m
+            where m.partition_id = _newest.partition_id
+                and m.log_offset >= _newest.first_offset
+            order by m.log_offset desc
+            limit 1
+            into newest.log_offset, newest.published_at;
         else
-            if _newest.segment <= 2 then
-                select m.log_offset, m.published_at
-                from pgq.message_2 as m
-                where m.partition_id = _newest.partition_id
-                    and m.log_offset >= _newest.first_offset
-                order by m.log_offset desc
-                limit 1
-                into newest.log_offset, newest.published_at;
-            else
-                select m.log_offset, m.published_at
-                from pgq.message_3 as m
-                where m.partition_id = _newest.partition_id
-                    and m.log_offset >= _newest.first_offset
-                order by m.log_offset desc
-                limit 1
-                into newest.log_offset, newest.published_at;
-            end if;
+            select m.log_offset, m.published_at
+            from pgq.message_3 as m
+            where m.partition_id = _newest.partition_id
+                and m.log_offset >= _newest.first_offset
+            order by m.log_offset desc
+            limit 1
+            into newest.log_offset, newest.published_at;
         end if;
     elsif _newest.segment <= 7 then
         if _newest.segment <= 5 then
@@ -1499,7 +1481,7 @@ begin
                 into newest.log_offset, newest.published_at;
             end if;
         end if;
-    elsif _newest.segment < 16 then
+    elsif _newest.segment <= 15 then
         if _newest.segment <= 11 then
             if _newest.segment <= 9 then
                 if _newest.segment <= 8 then
@@ -1890,35 +1872,31 @@ begin
     order by r.first_offset desc
     limit 1;
 
-    if run.segment <= 3 then
-        if run.segment <= 1 then
-            if run.segment <= 0 then
-                select coalesce(run.published_at, m.published_at)
-                from pgq.message_0 as m
-                where m.partition_id = run.stored_partition_id
-                    and m.log_offset = _published_at.log_offset - run.shift
-                into published_at;
-            else
-                select coalesce(run.published_at, m.published_at)
-                from pgq.message_1 as m
-                where m.partition_id = run.stored_partition_id
-                    and m.log_offset = _published_at.log_offset - run.shift
-                into published_at;
-            end if;
+    if run.segment = 0 then
+        select coalesce(run.published_at, m.published_at)
+        from pgq.message_0 as m
+        where m.partition_id = run.stored_partition_id
+            and m.log_offset = _published_at.log_offset - run.shift
+        into published_at;
+    elsif run.segment = 1 then
+        select coalesce(run.published_at, m.published_at)
+        from pgq.message_1 as m
+        where m.partition_id = run.stored_partition_id
+            and m.log_offset = _published_at.log_offset - run.shift
+        into published_at;
+    elsif run.segment <= 3 then
+        if run.segment <= 2 then
+            select coalesce(run.published_at, m.published_at)
+            from pgq.message_2 as m
+            where m.partition_id = run.stored_partition_id
+                and m.log_offset = _published_at.log_offset - run.shift
+            into published_at;
         else
-            if run.segment <= 2 then
-                select coalesce(run.published_at, m.published_at)
-                from pgq.message_2 as m
-                where m.partition_id = run.stored_partition_id
-                    and m.log_offset = _published_at.log_offset - run.shift
-                into published_at;
-            else
-                select coalesce(run.published_at, m.published_at)
-                from pgq.message_3 as m
-                where m.partition_id = run.stored_partition_id
-                    and m.log_offset = _published_at.log_offset - run.shift
-                into published_at;
-            end if;
+            select coalesce(run.published_at, m.published_at)
+            from pgq.message_3 as m
+            where m.partition_id = run.stored_partition_id
+                and m.log_offset = _published_at.log_offset - run.shift
+            into published_at;
         end if;
     elsif run.segment <= 7 then
         if run.segment <= 5 then
@@ -1950,7 +1928,7 @@ begin
                 into published_at;
             end if;
         end if;
-    elsif run.segment < 16 then
+    elsif run.segment <= 15 then
         if run.segment <= 11 then
             if run.segment <= 9 then
                 if run.segment <= 8 then
@@ -2057,71 +2035,67 @@ begin
             _messages_across.last_offset
         ) as r
     loop
-        if run.segment <= 3 then
-            if run.segment <= 1 then
-                if run.segment <= 0 then
-                    return query
-                    select
-                        _messages_across.partition,
-                        m.log_offset + run.shift,
-                        coalesce(run.published_at, m.published_at),
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_0 as m
-                    where m.partition_id = run.stored_partition_id
-                        and m.log_offset between run.first_offset - run.shift and run.last_offset
-                        - run.shift
-                    order by m.log_offset;
-                else
-                    return query
-                    select
-                        _messages_across.partition,
-                        m.log_offset + run.shift,
-                        coalesce(run.published_at, m.published_at),
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_1 as m
-                    where m.partition_id = run.stored_partition_id
-                        and m.log_offset between run.first_offset - run.shift and run.last_offset
-                        - run.shift
-                    order by m.log_offset;
-                end if;
+        if run.segment = 0 then
+            return query
+            select
+                _messages_across.partition,
+                m.log_offset + run.shift,
+                coalesce(run.published_at, m.published_at),
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_0 as m
+            where m.partition_id = run.stored_partition_id
+                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                - run.shift
+            order by m.log_offset;
+        elsif run.segment = 1 then
+            return query
+            select
+                _messages_across.partition,
+                m.log_offset + run.shift,
+                coalesce(run.published_at, m.published_at),
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_1 as m
+            where m.partition_id = run.stored_partition_id
+                and m.log_offset between run.first_offset - run.shift and run.last_offset
+                - run.shift
+            order by m.log_offset;
+        elsif run.segment <= 3 then
+            if run.segment <= 2 then
+                return query
+                select
+                    _messages_across.partition,
+                    m.log_offset + run.shift,
+                    coalesce(run.published_at, m.published_at),
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_2 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset between run.first_offset - run.shift and run.last_offset
+                    - run.shift
+                order by m.log_offset;
             else
-                if run.segment <= 2 then
-                    return query
-                    select
-                        _messages_across.partition,
-                        m.log_offset + run.shift,
-                        coalesce(run.published_at, m.published_at),
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_2 as m
-                    where m.partition_id = run.stored_partition_id
-                        and m.log_offset between run.first_offset - run.shift and run.last_offset
-                        - run.shift
-                    order by m.log_offset;
-                else
-                    return query
-                    select
-                        _messages_across.partition,
-                        m.log_offset + run.shift,
-                        coalesce(run.published_at, m.published_at),
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_3 as m
-                    where m.partition_id = run.stored_partition_id
-                        and m.log_offset between run.first_offset - run.shift and run.last_offset
-                        - run.shift
-                    order by m.log_offset;
-                end if;
+                return query
+                select
+                    _messages_across.partition,
+                    m.log_offset + run.shift,
+                    coalesce(run.published_at, m.published_at),
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_3 as m
+                where m.partition_id = run.stored_partition_id
+                    and m.log_offset between run.first_offset - run.shift and run.last_offset
+                    - run.shift
+                order by m.log_offset;
             end if;
         elsif run.segment <= 7 then
             if run.segment <= 5 then
@@ -2189,7 +2163,7 @@ begin
                     order by m.log_offset;
                 end if;
             end if;
-        elsif run.segment < 16 then
+        elsif run.segment <= 15 then
             if run.segment <= 11 then
                 if run.segment <= 9 then
                     if run.segment <= 8 then
@@ -2591,35 +2565,31 @@ begin
     end if;
 
     if _partition_figures.next_offset >= _partition_figures.segment_first_offset then
-        if _partition_figures.segment <= 3 then
-            if _partition_figures.segment <= 1 then
-                if _partition_figures.segment <= 0 then
-                    select m.published_at
-                    from pgq.message_0 as m
-                    where m.partition_id = _partition_figures.partition_id
-                        and m.log_offset = _partition_figures.next_offset
-                    into published_at;
-                else
-                    select m.published_at
-                    from pgq.message_1 as m
-                    where m.partition_id = _partition_figures.partition_id
-                        and m.log_offset = _partition_figures.next_offset
-                    into published_at;
-                end if;
+        if _partition_figures.segment = 0 then
+            select m.published_at
+            from pgq.message_0 as m
+            where m.partition_id = _partition_figures.partition_id
+                and m.log_offset = _partition_figures.next_offset
+            into published_at;
+        elsif _partition_figures.segment = 1 then
+            select m.published_at
+            from pgq.message_1 as m
+            where m.partition_id = _partition_figures.partition_id
+                and m.log_offset = _partition_figures.next_offset
+            into published_at;
+        elsif _partition_figures.segment <= 3 then
+            if _partition_figures.segment <= 2 then
+                select m.published_at
+                from pgq.message_2 as m
+                where m.partition_id = _partition_figures.partition_id
+                    and m.log_offset = _partition_figures.next_offset
+                into published_at;
             else
-                if _partition_figures.segment <= 2 then
-                    select m.published_at
-                    from pgq.message_2 as m
-                    where m.partition_id = _partition_figures.partition_id
-                        and m.log_offset = _partition_figures.next_offset
-                    into published_at;
-                else
-                    select m.published_at
-                    from pgq.message_3 as m
-                    where m.partition_id = _partition_figures.partition_id
-                        and m.log_offset = _partition_figures.next_offset
-                    into published_at;
-                end if;
+                select m.published_at
+                from pgq.message_3 as m
+                where m.partition_id = _partition_figures.partition_id
+                    and m.log_offset = _partition_figures.next_offset
+                into published_at;
             end if;
         elsif _partition_figures.segment <= 7 then
             if _partition_figures.segment <= 5 then
@@ -2651,7 +2621,7 @@ begin
                     into published_at;
                 end if;
             end if;
-        elsif _partition_figures.segment < 16 then
+        elsif _partition_figures.segment <= 15 then
             if _partition_figures.segment <= 11 then
                 if _partition_figures.segment <= 9 then
                     if _partition_figures.segment <= 8 then
@@ -3826,103 +3796,99 @@ begin
         from unnest(segments) as g (segment)
         where g.segment is not null
     loop
-        if leaf <= 3 then
-            if leaf <= 1 then
-                if leaf <= 0 then
-                    insert into pgq.message_0 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
+        if leaf = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                b.log_offset,
+                (stamps)[b.home],
+                0,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    unnest(homes) as home,
+                    unnest(offsets) as log_offset,
+                    unnest(_publish_spread.keys) as key,
+                    unnest(_publish_spread.headers) as header,
+                    unnest(_publish_spread.payloads) as payload,
+                    unnest(_publish_spread.bodies) as body
+            ) as b
+            where (segments)[b.home] = 0;
+        elsif leaf = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                b.log_offset,
+                (stamps)[b.home],
+                1,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    unnest(homes) as home,
+                    unnest(offsets) as log_offset,
+                    unnest(_publish_spread.keys) as key,
+                    unnest(_publish_spread.headers) as header,
+                    unnest(_publish_spread.payloads) as payload,
+                    unnest(_publish_spread.bodies) as body
+            ) as b
+            where (segments)[b.home] = 1;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    b.log_offset,
+                    (stamps)[b.home],
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
                     select
-                        (ids)[b.home],
-                        b.log_offset,
-                        (stamps)[b.home],
-                        0,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            unnest(homes) as home,
-                            unnest(offsets) as log_offset,
-                            unnest(_publish_spread.keys) as key,
-                            unnest(_publish_spread.headers) as header,
-                            unnest(_publish_spread.payloads) as payload,
-                            unnest(_publish_spread.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 0;
-                else
-                    insert into pgq.message_1 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (ids)[b.home],
-                        b.log_offset,
-                        (stamps)[b.home],
-                        1,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            unnest(homes) as home,
-                            unnest(offsets) as log_offset,
-                            unnest(_publish_spread.keys) as key,
-                            unnest(_publish_spread.headers) as header,
-                            unnest(_publish_spread.payloads) as payload,
-                            unnest(_publish_spread.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 1;
-                end if;
+                        unnest(homes) as home,
+                        unnest(offsets) as log_offset,
+                        unnest(_publish_spread.keys) as key,
+                        unnest(_publish_spread.headers) as header,
+                        unnest(_publish_spread.payloads) as payload,
+                        unnest(_publish_spread.bodies) as body
+                ) as b
+                where (segments)[b.home] = 2;
             else
-                if leaf <= 2 then
-                    insert into pgq.message_2 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    b.log_offset,
+                    (stamps)[b.home],
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
                     select
-                        (ids)[b.home],
-                        b.log_offset,
-                        (stamps)[b.home],
-                        2,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            unnest(homes) as home,
-                            unnest(offsets) as log_offset,
-                            unnest(_publish_spread.keys) as key,
-                            unnest(_publish_spread.headers) as header,
-                            unnest(_publish_spread.payloads) as payload,
-                            unnest(_publish_spread.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 2;
-                else
-                    insert into pgq.message_3 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (ids)[b.home],
-                        b.log_offset,
-                        (stamps)[b.home],
-                        3,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            unnest(homes) as home,
-                            unnest(offsets) as log_offset,
-                            unnest(_publish_spread.keys) as key,
-                            unnest(_publish_spread.headers) as header,
-                            unnest(_publish_spread.payloads) as payload,
-                            unnest(_publish_spread.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 3;
-                end if;
+                        unnest(homes) as home,
+                        unnest(offsets) as log_offset,
+                        unnest(_publish_spread.keys) as key,
+                        unnest(_publish_spread.headers) as header,
+                        unnest(_publish_spread.payloads) as payload,
+                        unnest(_publish_spread.bodies) as body
+                ) as b
+                where (segments)[b.home] = 3;
             end if;
         elsif leaf <= 7 then
             if leaf <= 5 then
@@ -4022,7 +3988,7 @@ begin
                     where (segments)[b.home] = 7;
                 end if;
             end if;
-        elsif leaf < 16 then
+        elsif leaf <= 15 then
             if leaf <= 11 then
                 if leaf <= 9 then
                     if leaf <= 8 then
@@ -4359,95 +4325,91 @@ begin
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     -- Functions in one select list run side by side; those of absent arrays give nulls.
-    if state.segment <= 3 then
-        if state.segment <= 1 then
-            if state.segment <= 0 then
-                insert into pgq.message_0 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
+    if state.segment = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            state.partition_id,
+            b.log_offset,
+            stamp,
+            0,
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
+            select
+                generate_series(published.first_offset, published.last_offset) as log_offset,
+                unnest(publish_batch.keys) as key,
+                unnest(publish_batch.headers) as header,
+                unnest(publish_batch.payloads) as payload,
+                unnest(publish_batch.bodies) as body
+        ) as b;
+    elsif state.segment = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            state.partition_id,
+            b.log_offset,
+            stamp,
+            1,
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
+            select
+                generate_series(published.first_offset, published.last_offset) as log_offset,
+                unnest(publish_batch.keys) as key,
+                unnest(publish_batch.headers) as header,
+                unnest(publish_batch.payloads) as payload,
+                unnest(publish_batch.bodies) as body
+        ) as b;
+    elsif state.segment <= 3 then
+        if state.segment <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                state.partition_id,
+                b.log_offset,
+                stamp,
+                2,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
                 select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    0,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(published.first_offset, published.last_offset) as log_offset,
-                        unnest(publish_batch.keys) as key,
-                        unnest(publish_batch.headers) as header,
-                        unnest(publish_batch.payloads) as payload,
-                        unnest(publish_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_1 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    1,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(published.first_offset, published.last_offset) as log_offset,
-                        unnest(publish_batch.keys) as key,
-                        unnest(publish_batch.headers) as header,
-                        unnest(publish_batch.payloads) as payload,
-                        unnest(publish_batch.bodies) as body
-                ) as b;
-            end if;
+                    generate_series(published.first_offset, published.last_offset) as log_offset,
+                    unnest(publish_batch.keys) as key,
+                    unnest(publish_batch.headers) as header,
+                    unnest(publish_batch.payloads) as payload,
+                    unnest(publish_batch.bodies) as body
+            ) as b;
         else
-            if state.segment <= 2 then
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                state.partition_id,
+                b.log_offset,
+                stamp,
+                3,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
                 select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    2,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(published.first_offset, published.last_offset) as log_offset,
-                        unnest(publish_batch.keys) as key,
-                        unnest(publish_batch.headers) as header,
-                        unnest(publish_batch.payloads) as payload,
-                        unnest(publish_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    3,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(published.first_offset, published.last_offset) as log_offset,
-                        unnest(publish_batch.keys) as key,
-                        unnest(publish_batch.headers) as header,
-                        unnest(publish_batch.payloads) as payload,
-                        unnest(publish_batch.bodies) as body
-                ) as b;
-            end if;
+                    generate_series(published.first_offset, published.last_offset) as log_offset,
+                    unnest(publish_batch.keys) as key,
+                    unnest(publish_batch.headers) as header,
+                    unnest(publish_batch.payloads) as payload,
+                    unnest(publish_batch.bodies) as body
+            ) as b;
         end if;
     elsif state.segment <= 7 then
         if state.segment <= 5 then
@@ -4539,7 +4501,7 @@ begin
                 ) as b;
             end if;
         end if;
-    elsif state.segment < 16 then
+    elsif state.segment <= 15 then
         if state.segment <= 11 then
             if state.segment <= 9 then
                 if state.segment <= 8 then
@@ -4787,6 +4749,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    place integer;
     home_id bigint;
     leaf integer;
     first_offset bigint;
@@ -4795,7 +4758,6 @@ declare
     newest_offset bigint;
     newest_at timestamptz;
     notify boolean;
-    moment timestamptz;
     state pgq._partition_state;
     published pgq.message_position;
 begin
@@ -4824,6 +4786,8 @@ begin
     -- The usual case in one statement; _lock_partition knows the others. The one place where
     -- another partition than the nearest free one is worth the wait is behind a key.
     if publish.partition is null and publish.key is null then
+        place := pgq._ring();
+
         select
             p.partition,
             p.partition_id,
@@ -4842,7 +4806,7 @@ begin
             notify
         from pgq.partition as p
         where p.topic = publish.topic
-            and p.ring <= pgq._ring()
+            and p.ring <= place
         order by p.ring desc
         limit 1
         for no key update skip locked;
@@ -4879,108 +4843,108 @@ begin
         for no key update;
     end if;
 
-    moment := pgq._clock();
-    if (until > moment) is not true then
-        state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
-        published.partition := state.partition;
-        home_id := state.partition_id;
-        leaf := state.segment;
-        first_offset := state.segment_first_offset;
-        entered_at := state.segment_entered_at;
-        notify := state.notify;
+    if (until > pgq._clock() and not notify) is not true then
+        if (until > pgq._clock()) is not true then
+            state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
+            published.partition := state.partition;
+            home_id := state.partition_id;
+            leaf := state.segment;
+            first_offset := state.segment_first_offset;
+            entered_at := state.segment_entered_at;
+            notify := state.notify;
+        end if;
+        if notify then
+            perform pg_notify('pgq_topic', publish.topic);
+        end if;
     end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     -- Two plain statements take less time than one that joins.
-    if leaf <= 3 then
-        if leaf <= 1 then
-            if leaf <= 0 then
-                select m.log_offset, m.published_at
-                from pgq.message_0 as m
-                where m.partition_id = home_id
-                    and m.log_offset >= first_offset
-                order by m.log_offset desc
-                limit 1
-                into newest_offset, newest_at;
-                insert into pgq.message_0 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    home_id,
-                    coalesce(newest_offset + 1, first_offset),
-                    greatest(moment, newest_at, entered_at),
-                    0,
-                    publish.key,
-                    publish.headers,
-                    publish.payload,
-                    publish.body
-                );
-            else
-                select m.log_offset, m.published_at
-                from pgq.message_1 as m
-                where m.partition_id = home_id
-                    and m.log_offset >= first_offset
-                order by m.log_offset desc
-                limit 1
-                into newest_offset, newest_at;
-                insert into pgq.message_1 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    home_id,
-                    coalesce(newest_offset + 1, first_offset),
-                    greatest(moment, newest_at, entered_at),
-                    1,
-                    publish.key,
-                    publish.headers,
-                    publish.payload,
-                    publish.body
-                );
-            end if;
+    if leaf = 0 then
+        select m.log_offset, m.published_at
+        from pgq.message_0 as m
+        where m.partition_id = home_id
+            and m.log_offset >= first_offset
+        order by m.log_offset desc
+        limit 1
+        into newest_offset, newest_at;
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        values (
+            home_id,
+            coalesce(newest_offset + 1, first_offset),
+            greatest(pgq._clock(), newest_at, entered_at),
+            0,
+            publish.key,
+            publish.headers,
+            publish.payload,
+            publish.body
+        );
+    elsif leaf = 1 then
+        select m.log_offset, m.published_at
+        from pgq.message_1 as m
+        where m.partition_id = home_id
+            and m.log_offset >= first_offset
+        order by m.log_offset desc
+        limit 1
+        into newest_offset, newest_at;
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        values (
+            home_id,
+            coalesce(newest_offset + 1, first_offset),
+            greatest(pgq._clock(), newest_at, entered_at),
+            1,
+            publish.key,
+            publish.headers,
+            publish.payload,
+            publish.body
+        );
+    elsif leaf <= 3 then
+        if leaf <= 2 then
+            select m.log_offset, m.published_at
+            from pgq.message_2 as m
+            where m.partition_id = home_id
+                and m.log_offset >= first_offset
+            order by m.log_offset desc
+            limit 1
+            into newest_offset, newest_at;
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                home_id,
+                coalesce(newest_offset + 1, first_offset),
+                greatest(pgq._clock(), newest_at, entered_at),
+                2,
+                publish.key,
+                publish.headers,
+                publish.payload,
+                publish.body
+            );
         else
-            if leaf <= 2 then
-                select m.log_offset, m.published_at
-                from pgq.message_2 as m
-                where m.partition_id = home_id
-                    and m.log_offset >= first_offset
-                order by m.log_offset desc
-                limit 1
-                into newest_offset, newest_at;
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    home_id,
-                    coalesce(newest_offset + 1, first_offset),
-                    greatest(moment, newest_at, entered_at),
-                    2,
-                    publish.key,
-                    publish.headers,
-                    publish.payload,
-                    publish.body
-                );
-            else
-                select m.log_offset, m.published_at
-                from pgq.message_3 as m
-                where m.partition_id = home_id
-                    and m.log_offset >= first_offset
-                order by m.log_offset desc
-                limit 1
-                into newest_offset, newest_at;
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    home_id,
-                    coalesce(newest_offset + 1, first_offset),
-                    greatest(moment, newest_at, entered_at),
-                    3,
-                    publish.key,
-                    publish.headers,
-                    publish.payload,
-                    publish.body
-                );
-            end if;
+            select m.log_offset, m.published_at
+            from pgq.message_3 as m
+            where m.partition_id = home_id
+                and m.log_offset >= first_offset
+            order by m.log_offset desc
+            limit 1
+            into newest_offset, newest_at;
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                home_id,
+                coalesce(newest_offset + 1, first_offset),
+                greatest(pgq._clock(), newest_at, entered_at),
+                3,
+                publish.key,
+                publish.headers,
+                publish.payload,
+                publish.body
+            );
         end if;
     elsif leaf <= 7 then
         if leaf <= 5 then
@@ -4998,7 +4962,7 @@ begin
                 values (
                     home_id,
                     coalesce(newest_offset + 1, first_offset),
-                    greatest(moment, newest_at, entered_at),
+                    greatest(pgq._clock(), newest_at, entered_at),
                     4,
                     publish.key,
                     publish.headers,
@@ -5019,7 +4983,7 @@ begin
                 values (
                     home_id,
                     coalesce(newest_offset + 1, first_offset),
-                    greatest(moment, newest_at, entered_at),
+                    greatest(pgq._clock(), newest_at, entered_at),
                     5,
                     publish.key,
                     publish.headers,
@@ -5042,7 +5006,7 @@ begin
                 values (
                     home_id,
                     coalesce(newest_offset + 1, first_offset),
-                    greatest(moment, newest_at, entered_at),
+                    greatest(pgq._clock(), newest_at, entered_at),
                     6,
                     publish.key,
                     publish.headers,
@@ -5063,7 +5027,7 @@ begin
                 values (
                     home_id,
                     coalesce(newest_offset + 1, first_offset),
-                    greatest(moment, newest_at, entered_at),
+                    greatest(pgq._clock(), newest_at, entered_at),
                     7,
                     publish.key,
                     publish.headers,
@@ -5072,7 +5036,7 @@ begin
                 );
             end if;
         end if;
-    elsif leaf < 16 then
+    elsif leaf <= 15 then
         if leaf <= 11 then
             if leaf <= 9 then
                 if leaf <= 8 then
@@ -5089,7 +5053,7 @@ begin
                     values (
                         home_id,
                         coalesce(newest_offset + 1, first_offset),
-                        greatest(moment, newest_at, entered_at),
+                        greatest(pgq._clock(), newest_at, entered_at),
                         8,
                         publish.key,
                         publish.headers,
@@ -5110,7 +5074,7 @@ begin
                     values (
                         home_id,
                         coalesce(newest_offset + 1, first_offset),
-                        greatest(moment, newest_at, entered_at),
+                        greatest(pgq._clock(), newest_at, entered_at),
                         9,
                         publish.key,
                         publish.headers,
@@ -5133,7 +5097,7 @@ begin
                     values (
                         home_id,
                         coalesce(newest_offset + 1, first_offset),
-                        greatest(moment, newest_at, entered_at),
+                        greatest(pgq._clock(), newest_at, entered_at),
                         10,
                         publish.key,
                         publish.headers,
@@ -5154,7 +5118,7 @@ begin
                     values (
                         home_id,
                         coalesce(newest_offset + 1, first_offset),
-                        greatest(moment, newest_at, entered_at),
+                        greatest(pgq._clock(), newest_at, entered_at),
                         11,
                         publish.key,
                         publish.headers,
@@ -5179,7 +5143,7 @@ begin
                     values (
                         home_id,
                         coalesce(newest_offset + 1, first_offset),
-                        greatest(moment, newest_at, entered_at),
+                        greatest(pgq._clock(), newest_at, entered_at),
                         12,
                         publish.key,
                         publish.headers,
@@ -5200,7 +5164,7 @@ begin
                     values (
                         home_id,
                         coalesce(newest_offset + 1, first_offset),
-                        greatest(moment, newest_at, entered_at),
+                        greatest(pgq._clock(), newest_at, entered_at),
                         13,
                         publish.key,
                         publish.headers,
@@ -5223,7 +5187,7 @@ begin
                     values (
                         home_id,
                         coalesce(newest_offset + 1, first_offset),
-                        greatest(moment, newest_at, entered_at),
+                        greatest(pgq._clock(), newest_at, entered_at),
                         14,
                         publish.key,
                         publish.headers,
@@ -5244,7 +5208,7 @@ begin
                     values (
                         home_id,
                         coalesce(newest_offset + 1, first_offset),
-                        greatest(moment, newest_at, entered_at),
+                        greatest(pgq._clock(), newest_at, entered_at),
                         15,
                         publish.key,
                         publish.headers,
@@ -5272,22 +5236,18 @@ begin
             values (
                 $1,
                 coalesce($2 + 1, $3),
-                greatest($4, $5, $6),
+                greatest(pgq._clock(), $4, $5),
                 %1$s,
+                $6,
                 $7,
                 $8,
-                $9,
-                $10
+                $9
             )
         $leaf$, leaf)
-        using home_id, newest_offset, first_offset, moment, newest_at, entered_at, publish.key, publish.headers, publish.payload, publish.body;
+        using home_id, newest_offset, first_offset, newest_at, entered_at, publish.key, publish.headers, publish.payload, publish.body;
     end if;
 
     published.log_offset := coalesce(newest_offset + 1, first_offset);
-    if notify then
-        perform pg_notify('pgq_topic', publish.topic);
-    end if;
-
     return published;
 end
 $$;
@@ -5513,6 +5473,8 @@ declare
     claimed pgq._claim_state;
     first_available bigint;
 begin
+    perform pgq._check_count('max_messages', _claim_any.max_messages, 1, 1000000);
+
     loop
         state := pgq._lock_group(
             _claim_any.topic, _claim_any.consumer_group, _claim_any.partition, true
@@ -5591,825 +5553,410 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    place integer;
     target_id bigint;
     number integer;
     home_id bigint;
     leaf integer;
-    segment_first_offset bigint;
-    seq bigint;
-    next_offset bigint;
-    leased_until timestamptz;
-    taken_to bigint;
+    entered_offset bigint;
+    current_seq bigint;
+    position bigint;
+    ready boolean;
+    last_message pgq.message_record;
+    keep interval := _claim.lease;
     token uuid;
-    moment timestamptz;
+    taken_to bigint;
     claimed pgq._claim_state;
 begin
-    if (_claim.max_messages between 1 and 1000000) is not true then
-        perform pgq._check_count('max_messages', _claim.max_messages, 1, 1000000);
+    if keep is not null then
+        token := gen_random_uuid();
     end if;
 
     -- The usual case: where this member looks first, the next messages stand in the segment that is
-    -- written to now. _claim_any knows the others.
-    select
-        l.group_id,
-        l.partition,
-        l.partition_id,
-        p.segment,
-        p.segment_first_offset,
-        q.seq,
-        q.next_offset,
-        q.leased_until
-    into
-        target_id,
-        number,
-        home_id,
-        leaf,
-        segment_first_offset,
-        seq,
-        next_offset,
-        leased_until
-    from (
+    -- written to now. _claim_any knows the others. A few plain statements take less time than one that
+    -- joins.
+    if _claim.partition is null then
+        place := pgq._ring();
+
         select g.group_id, g.partition, g.partition_id
+        into target_id, number, home_id
         from pgq.group_partition as g
         where g.topic = _claim.topic
             and g.consumer_group = _claim.consumer_group
-            and g.ring <= pgq._ring()
-            and _claim.partition is null
+            and g.ring <= place
         order by g.ring desc
-        limit 1
-    ) as l
-    inner join pgq.partition as p on p.partition_id = l.partition_id
-    cross join lateral (
-        select j.seq, j.next_offset, j.leased_until
+        limit 1;
+
+        select p.segment, p.segment_first_offset
+        into leaf, entered_offset
+        from pgq.partition as p
+        where p.partition_id = home_id;
+
+        select
+            j.seq,
+            j.next_offset,
+            j.next_offset >= entered_offset
+            and (j.leased_until > pgq._clock()) is not true
+            and _claim.max_messages <= 1000000
+        into current_seq, position, ready
         from pgq.group_position as j
-        where j.group_id = l.group_id
-            and j.partition = l.partition
+        where j.group_id = target_id
+            and j.partition = number
         order by j.seq desc
-        limit 1
-    ) as q;
+        limit 1;
 
-    moment := pgq._clock();
-    if next_offset >= segment_first_offset and (leased_until > moment) is not true then
-        if _claim.lease is not null then
-            token := gen_random_uuid();
-        end if;
-
-        -- Only a partition that has something to read is locked. Where another member was faster,
-        -- its row of the journal has this number, or the journal was trimmed above it.
-        if leaf <= 3 then
-            if leaf <= 1 then
-                if leaf <= 0 then
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    select
-                        target_id,
-                        number,
-                        seq + 1,
-                        next_offset,
-                        case when token is null then t.taken_to + 1 else next_offset end,
-                        moment,
-                        moment + _claim.lease,
-                        token,
-                        case when token is not null then t.taken_to end
-                    from (
-                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                        from pgq.message_0 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= next_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ) as t
-                    cross join lateral (
-                        select 1
-                        from pgq.group_partition as l
-                        where l.group_id = target_id
-                            and l.partition = number
-                            and l.trimmed_seq <= seq
-                            and t.taken_to is not null
-                        for no key update skip locked
-                    ) as l
-                    on conflict do nothing
-                    returning coalesce(lease_last_offset, next_offset - 1)
-                    into taken_to;
-                else
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    select
-                        target_id,
-                        number,
-                        seq + 1,
-                        next_offset,
-                        case when token is null then t.taken_to + 1 else next_offset end,
-                        moment,
-                        moment + _claim.lease,
-                        token,
-                        case when token is not null then t.taken_to end
-                    from (
-                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                        from pgq.message_1 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= next_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ) as t
-                    cross join lateral (
-                        select 1
-                        from pgq.group_partition as l
-                        where l.group_id = target_id
-                            and l.partition = number
-                            and l.trimmed_seq <= seq
-                            and t.taken_to is not null
-                        for no key update skip locked
-                    ) as l
-                    on conflict do nothing
-                    returning coalesce(lease_last_offset, next_offset - 1)
-                    into taken_to;
-                end if;
-            else
-                if leaf <= 2 then
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    select
-                        target_id,
-                        number,
-                        seq + 1,
-                        next_offset,
-                        case when token is null then t.taken_to + 1 else next_offset end,
-                        moment,
-                        moment + _claim.lease,
-                        token,
-                        case when token is not null then t.taken_to end
-                    from (
-                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                        from pgq.message_2 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= next_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ) as t
-                    cross join lateral (
-                        select 1
-                        from pgq.group_partition as l
-                        where l.group_id = target_id
-                            and l.partition = number
-                            and l.trimmed_seq <= seq
-                            and t.taken_to is not null
-                        for no key update skip locked
-                    ) as l
-                    on conflict do nothing
-                    returning coalesce(lease_last_offset, next_offset - 1)
-                    into taken_to;
-                else
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    select
-                        target_id,
-                        number,
-                        seq + 1,
-                        next_offset,
-                        case when token is null then t.taken_to + 1 else next_offset end,
-                        moment,
-                        moment + _claim.lease,
-                        token,
-                        case when token is not null then t.taken_to end
-                    from (
-                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                        from pgq.message_3 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= next_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ) as t
-                    cross join lateral (
-                        select 1
-                        from pgq.group_partition as l
-                        where l.group_id = target_id
-                            and l.partition = number
-                            and l.trimmed_seq <= seq
-                            and t.taken_to is not null
-                        for no key update skip locked
-                    ) as l
-                    on conflict do nothing
-                    returning coalesce(lease_last_offset, next_offset - 1)
-                    into taken_to;
-                end if;
-            end if;
-        elsif leaf <= 7 then
-            if leaf <= 5 then
-                if leaf <= 4 then
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    select
-                        target_id,
-                        number,
-                        seq + 1,
-                        next_offset,
-                        case when token is null then t.taken_to + 1 else next_offset end,
-                        moment,
-                        moment + _claim.lease,
-                        token,
-                        case when token is not null then t.taken_to end
-                    from (
-                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                        from pgq.message_4 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= next_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ) as t
-                    cross join lateral (
-                        select 1
-                        from pgq.group_partition as l
-                        where l.group_id = target_id
-                            and l.partition = number
-                            and l.trimmed_seq <= seq
-                            and t.taken_to is not null
-                        for no key update skip locked
-                    ) as l
-                    on conflict do nothing
-                    returning coalesce(lease_last_offset, next_offset - 1)
-                    into taken_to;
-                else
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    select
-                        target_id,
-                        number,
-                        seq + 1,
-                        next_offset,
-                        case when token is null then t.taken_to + 1 else next_offset end,
-                        moment,
-                        moment + _claim.lease,
-                        token,
-                        case when token is not null then t.taken_to end
-                    from (
-                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                        from pgq.message_5 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= next_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ) as t
-                    cross join lateral (
-                        select 1
-                        from pgq.group_partition as l
-                        where l.group_id = target_id
-                            and l.partition = number
-                            and l.trimmed_seq <= seq
-                            and t.taken_to is not null
-                        for no key update skip locked
-                    ) as l
-                    on conflict do nothing
-                    returning coalesce(lease_last_offset, next_offset - 1)
-                    into taken_to;
-                end if;
-            else
-                if leaf <= 6 then
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    select
-                        target_id,
-                        number,
-                        seq + 1,
-                        next_offset,
-                        case when token is null then t.taken_to + 1 else next_offset end,
-                        moment,
-                        moment + _claim.lease,
-                        token,
-                        case when token is not null then t.taken_to end
-                    from (
-                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                        from pgq.message_6 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= next_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ) as t
-                    cross join lateral (
-                        select 1
-                        from pgq.group_partition as l
-                        where l.group_id = target_id
-                            and l.partition = number
-                            and l.trimmed_seq <= seq
-                            and t.taken_to is not null
-                        for no key update skip locked
-                    ) as l
-                    on conflict do nothing
-                    returning coalesce(lease_last_offset, next_offset - 1)
-                    into taken_to;
-                else
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    select
-                        target_id,
-                        number,
-                        seq + 1,
-                        next_offset,
-                        case when token is null then t.taken_to + 1 else next_offset end,
-                        moment,
-                        moment + _claim.lease,
-                        token,
-                        case when token is not null then t.taken_to end
-                    from (
-                        select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                        from pgq.message_7 as m
-                        where m.partition_id = home_id
-                            and m.log_offset >= next_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ) as t
-                    cross join lateral (
-                        select 1
-                        from pgq.group_partition as l
-                        where l.group_id = target_id
-                            and l.partition = number
-                            and l.trimmed_seq <= seq
-                            and t.taken_to is not null
-                        for no key update skip locked
-                    ) as l
-                    on conflict do nothing
-                    returning coalesce(lease_last_offset, next_offset - 1)
-                    into taken_to;
-                end if;
-            end if;
-        elsif leaf < 16 then
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        insert into pgq.group_position (
-                            group_id,
-                            partition,
-                            seq,
-                            first_offset,
-                            next_offset,
-                            recorded_at,
-                            leased_until,
-                            lease_token,
-                            lease_last_offset
-                        )
-                        select
-                            target_id,
-                            number,
-                            seq + 1,
-                            next_offset,
-                            case when token is null then t.taken_to + 1 else next_offset end,
-                            moment,
-                            moment + _claim.lease,
-                            token,
-                            case when token is not null then t.taken_to end
-                        from (
-                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                            from pgq.message_8 as m
-                            where m.partition_id = home_id
-                                and m.log_offset >= next_offset
-                            order by m.log_offset desc
-                            limit 1
-                        ) as t
-                        cross join lateral (
-                            select 1
-                            from pgq.group_partition as l
-                            where l.group_id = target_id
-                                and l.partition = number
-                                and l.trimmed_seq <= seq
-                                and t.taken_to is not null
-                            for no key update skip locked
-                        ) as l
-                        on conflict do nothing
-                        returning coalesce(lease_last_offset, next_offset - 1)
-                        into taken_to;
-                    else
-                        insert into pgq.group_position (
-                            group_id,
-                            partition,
-                            seq,
-                            first_offset,
-                            next_offset,
-                            recorded_at,
-                            leased_until,
-                            lease_token,
-                            lease_last_offset
-                        )
-                        select
-                            target_id,
-                            number,
-                            seq + 1,
-                            next_offset,
-                            case when token is null then t.taken_to + 1 else next_offset end,
-                            moment,
-                            moment + _claim.lease,
-                            token,
-                            case when token is not null then t.taken_to end
-                        from (
-                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                            from pgq.message_9 as m
-                            where m.partition_id = home_id
-                                and m.log_offset >= next_offset
-                            order by m.log_offset desc
-                            limit 1
-                        ) as t
-                        cross join lateral (
-                            select 1
-                            from pgq.group_partition as l
-                            where l.group_id = target_id
-                                and l.partition = number
-                                and l.trimmed_seq <= seq
-                                and t.taken_to is not null
-                            for no key update skip locked
-                        ) as l
-                        on conflict do nothing
-                        returning coalesce(lease_last_offset, next_offset - 1)
-                        into taken_to;
-                    end if;
-                else
-                    if leaf <= 10 then
-                        insert into pgq.group_position (
-                            group_id,
-                            partition,
-                            seq,
-                            first_offset,
-                            next_offset,
-                            recorded_at,
-                            leased_until,
-                            lease_token,
-                            lease_last_offset
-                        )
-                        select
-                            target_id,
-                            number,
-                            seq + 1,
-                            next_offset,
-                            case when token is null then t.taken_to + 1 else next_offset end,
-                            moment,
-                            moment + _claim.lease,
-                            token,
-                            case when token is not null then t.taken_to end
-                        from (
-                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                            from pgq.message_10 as m
-                            where m.partition_id = home_id
-                                and m.log_offset >= next_offset
-                            order by m.log_offset desc
-                            limit 1
-                        ) as t
-                        cross join lateral (
-                            select 1
-                            from pgq.group_partition as l
-                            where l.group_id = target_id
-                                and l.partition = number
-                                and l.trimmed_seq <= seq
-                                and t.taken_to is not null
-                            for no key update skip locked
-                        ) as l
-                        on conflict do nothing
-                        returning coalesce(lease_last_offset, next_offset - 1)
-                        into taken_to;
-                    else
-                        insert into pgq.group_position (
-                            group_id,
-                            partition,
-                            seq,
-                            first_offset,
-                            next_offset,
-                            recorded_at,
-                            leased_until,
-                            lease_token,
-                            lease_last_offset
-                        )
-                        select
-                            target_id,
-                            number,
-                            seq + 1,
-                            next_offset,
-                            case when token is null then t.taken_to + 1 else next_offset end,
-                            moment,
-                            moment + _claim.lease,
-                            token,
-                            case when token is not null then t.taken_to end
-                        from (
-                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                            from pgq.message_11 as m
-                            where m.partition_id = home_id
-                                and m.log_offset >= next_offset
-                            order by m.log_offset desc
-                            limit 1
-                        ) as t
-                        cross join lateral (
-                            select 1
-                            from pgq.group_partition as l
-                            where l.group_id = target_id
-                                and l.partition = number
-                                and l.trimmed_seq <= seq
-                                and t.taken_to is not null
-                            for no key update skip locked
-                        ) as l
-                        on conflict do nothing
-                        returning coalesce(lease_last_offset, next_offset - 1)
-                        into taken_to;
-                    end if;
-                end if;
-            else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        insert into pgq.group_position (
-                            group_id,
-                            partition,
-                            seq,
-                            first_offset,
-                            next_offset,
-                            recorded_at,
-                            leased_until,
-                            lease_token,
-                            lease_last_offset
-                        )
-                        select
-                            target_id,
-                            number,
-                            seq + 1,
-                            next_offset,
-                            case when token is null then t.taken_to + 1 else next_offset end,
-                            moment,
-                            moment + _claim.lease,
-                            token,
-                            case when token is not null then t.taken_to end
-                        from (
-                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                            from pgq.message_12 as m
-                            where m.partition_id = home_id
-                                and m.log_offset >= next_offset
-                            order by m.log_offset desc
-                            limit 1
-                        ) as t
-                        cross join lateral (
-                            select 1
-                            from pgq.group_partition as l
-                            where l.group_id = target_id
-                                and l.partition = number
-                                and l.trimmed_seq <= seq
-                                and t.taken_to is not null
-                            for no key update skip locked
-                        ) as l
-                        on conflict do nothing
-                        returning coalesce(lease_last_offset, next_offset - 1)
-                        into taken_to;
-                    else
-                        insert into pgq.group_position (
-                            group_id,
-                            partition,
-                            seq,
-                            first_offset,
-                            next_offset,
-                            recorded_at,
-                            leased_until,
-                            lease_token,
-                            lease_last_offset
-                        )
-                        select
-                            target_id,
-                            number,
-                            seq + 1,
-                            next_offset,
-                            case when token is null then t.taken_to + 1 else next_offset end,
-                            moment,
-                            moment + _claim.lease,
-                            token,
-                            case when token is not null then t.taken_to end
-                        from (
-                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                            from pgq.message_13 as m
-                            where m.partition_id = home_id
-                                and m.log_offset >= next_offset
-                            order by m.log_offset desc
-                            limit 1
-                        ) as t
-                        cross join lateral (
-                            select 1
-                            from pgq.group_partition as l
-                            where l.group_id = target_id
-                                and l.partition = number
-                                and l.trimmed_seq <= seq
-                                and t.taken_to is not null
-                            for no key update skip locked
-                        ) as l
-                        on conflict do nothing
-                        returning coalesce(lease_last_offset, next_offset - 1)
-                        into taken_to;
-                    end if;
-                else
-                    if leaf <= 14 then
-                        insert into pgq.group_position (
-                            group_id,
-                            partition,
-                            seq,
-                            first_offset,
-                            next_offset,
-                            recorded_at,
-                            leased_until,
-                            lease_token,
-                            lease_last_offset
-                        )
-                        select
-                            target_id,
-                            number,
-                            seq + 1,
-                            next_offset,
-                            case when token is null then t.taken_to + 1 else next_offset end,
-                            moment,
-                            moment + _claim.lease,
-                            token,
-                            case when token is not null then t.taken_to end
-                        from (
-                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                            from pgq.message_14 as m
-                            where m.partition_id = home_id
-                                and m.log_offset >= next_offset
-                            order by m.log_offset desc
-                            limit 1
-                        ) as t
-                        cross join lateral (
-                            select 1
-                            from pgq.group_partition as l
-                            where l.group_id = target_id
-                                and l.partition = number
-                                and l.trimmed_seq <= seq
-                                and t.taken_to is not null
-                            for no key update skip locked
-                        ) as l
-                        on conflict do nothing
-                        returning coalesce(lease_last_offset, next_offset - 1)
-                        into taken_to;
-                    else
-                        insert into pgq.group_position (
-                            group_id,
-                            partition,
-                            seq,
-                            first_offset,
-                            next_offset,
-                            recorded_at,
-                            leased_until,
-                            lease_token,
-                            lease_last_offset
-                        )
-                        select
-                            target_id,
-                            number,
-                            seq + 1,
-                            next_offset,
-                            case when token is null then t.taken_to + 1 else next_offset end,
-                            moment,
-                            moment + _claim.lease,
-                            token,
-                            case when token is not null then t.taken_to end
-                        from (
-                            select least(m.log_offset, next_offset + _claim.max_messages - 1) as taken_to
-                            from pgq.message_15 as m
-                            where m.partition_id = home_id
-                                and m.log_offset >= next_offset
-                            order by m.log_offset desc
-                            limit 1
-                        ) as t
-                        cross join lateral (
-                            select 1
-                            from pgq.group_partition as l
-                            where l.group_id = target_id
-                                and l.partition = number
-                                and l.trimmed_seq <= seq
-                                and t.taken_to is not null
-                            for no key update skip locked
-                        ) as l
-                        on conflict do nothing
-                        returning coalesce(lease_last_offset, next_offset - 1)
-                        into taken_to;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                insert into pgq.group_position (
-                    group_id,
-                    partition,
-                    seq,
-                    first_offset,
-                    next_offset,
-                    recorded_at,
-                    leased_until,
-                    lease_token,
-                    lease_last_offset
-                )
+        if ready then
+            -- Offsets have no gaps, so the last one tells how many there are. Usually this is the only
+            -- message, so it is read as a whole.
+            if leaf = 0 then
                 select
-                    $1,
-                    $2,
-                    $3 + 1,
-                    $4,
-                    case when $5 is null then t.taken_to + 1 else $4 end,
-                    $6,
-                    $6 + $7,
-                    $5,
-                    case when $5 is not null then t.taken_to end
-                from (
-                    select least(m.log_offset, $4 + $8 - 1) as taken_to
-                    from pgq.message_%1$s as m
-                    where m.partition_id = $9
-                        and m.log_offset >= $4
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_0 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= position
+                    and m.log_offset < position + _claim.max_messages
+                order by m.log_offset desc
+                limit 1
+                into last_message;
+            elsif leaf = 1 then
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_1 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= position
+                    and m.log_offset < position + _claim.max_messages
+                order by m.log_offset desc
+                limit 1
+                into last_message;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= position
+                        and m.log_offset < position + _claim.max_messages
                     order by m.log_offset desc
                     limit 1
-                ) as t
-                cross join lateral (
-                    select 1
-                    from pgq.group_partition as l
-                    where l.group_id = $1
-                        and l.partition = $2
-                        and l.trimmed_seq <= $3
-                        and t.taken_to is not null
-                    for no key update skip locked
-                ) as l
-                on conflict do nothing
-                returning coalesce(lease_last_offset, next_offset - 1)
-            $leaf$, leaf)
-            into taken_to
-            using target_id, number, seq, next_offset, token, moment, _claim.lease, _claim.max_messages, home_id;
-        end if;
+                    into last_message;
+                else
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= position
+                        and m.log_offset < position + _claim.max_messages
+                    order by m.log_offset desc
+                    limit 1
+                    into last_message;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_4 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + _claim.max_messages
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    else
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_5 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + _claim.max_messages
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_6 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + _claim.max_messages
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    else
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_7 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + _claim.max_messages
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    end if;
+                end if;
+            elsif leaf <= 15 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + _claim.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + _claim.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + _claim.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + _claim.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + _claim.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + _claim.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + _claim.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + _claim.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    select
+                        $1,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $2
+                        and m.log_offset >= $3
+                        and m.log_offset < $3 + $4
+                    order by m.log_offset desc
+                    limit 1
+                $leaf$, leaf)
+                into last_message
+                using number, home_id, position, _claim.max_messages;
+            end if;
 
-        if taken_to is not null then
-            claimed.partition := number;
-            claimed.partition_id := home_id;
-            claimed.first_offset := next_offset;
-            claimed.last_offset := taken_to;
-            claimed.segment := leaf;
-            claimed.lease_token := token;
-            return claimed;
+            -- Only a partition that has something to read is locked.
+            if last_message.log_offset is not null then
+                perform
+                from pgq.group_partition as l
+                where l.group_id = target_id
+                    and l.partition = number
+                    and l.trimmed_seq <= current_seq
+                for no key update skip locked;
+
+                -- Where another member was faster, its row of the journal has this number, or the
+                -- journal was trimmed above it.
+                if found then
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    values (
+                        target_id,
+                        number,
+                        current_seq + 1,
+                        position,
+                        case when token is null then last_message.log_offset + 1 else position end,
+                        pgq._clock(),
+                        pgq._clock() + keep,
+                        token,
+                        case when token is not null then last_message.log_offset end
+                    )
+                    on conflict do nothing
+                    returning greatest(next_offset - 1, lease_last_offset)
+                    into taken_to;
+                end if;
+            end if;
         end if;
+    end if;
+
+    if taken_to is not null then
+        claimed.partition := number;
+        claimed.partition_id := home_id;
+        claimed.first_offset := position;
+        claimed.last_offset := taken_to;
+        claimed.segment := leaf;
+        claimed.lease_token := token;
+        return claimed;
     end if;
 
     return pgq._claim_any(
@@ -6423,7 +5970,7 @@ end
 $$;
 
 comment on function pgq._claim(text, text, integer, integer, interval) is
-'The common part of claim_offsets, consume and poll: takes the next messages of a partition for a
+'The common part of claim_offsets and poll: takes the next messages of a partition for a
 group, for good when lease is null. Null: nothing to read. Its segment is null when they may stand
 in several.';
 
@@ -6526,67 +6073,63 @@ begin
     end if;
 
     if fetch_range.first_offset >= place.segment_first_offset then
-        if place.segment <= 3 then
-            if place.segment <= 1 then
-                if place.segment <= 0 then
-                    return query
-                    select
-                        fetch_range.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_0 as m
-                    where m.partition_id = place.partition_id
-                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                    order by m.log_offset;
-                else
-                    return query
-                    select
-                        fetch_range.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_1 as m
-                    where m.partition_id = place.partition_id
-                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                    order by m.log_offset;
-                end if;
+        if place.segment = 0 then
+            return query
+            select
+                fetch_range.partition,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_0 as m
+            where m.partition_id = place.partition_id
+                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+            order by m.log_offset;
+        elsif place.segment = 1 then
+            return query
+            select
+                fetch_range.partition,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_1 as m
+            where m.partition_id = place.partition_id
+                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+            order by m.log_offset;
+        elsif place.segment <= 3 then
+            if place.segment <= 2 then
+                return query
+                select
+                    fetch_range.partition,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_2 as m
+                where m.partition_id = place.partition_id
+                    and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                order by m.log_offset;
             else
-                if place.segment <= 2 then
-                    return query
-                    select
-                        fetch_range.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_2 as m
-                    where m.partition_id = place.partition_id
-                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                    order by m.log_offset;
-                else
-                    return query
-                    select
-                        fetch_range.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_3 as m
-                    where m.partition_id = place.partition_id
-                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
-                    order by m.log_offset;
-                end if;
+                return query
+                select
+                    fetch_range.partition,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_3 as m
+                where m.partition_id = place.partition_id
+                    and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                order by m.log_offset;
             end if;
         elsif place.segment <= 7 then
             if place.segment <= 5 then
@@ -6650,7 +6193,7 @@ begin
                     order by m.log_offset;
                 end if;
             end if;
-        elsif place.segment < 16 then
+        elsif place.segment <= 15 then
             if place.segment <= 11 then
                 if place.segment <= 9 then
                     if place.segment <= 8 then
@@ -6856,53 +6399,94 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    place integer;
+    target_id bigint;
+    number integer;
+    home_id bigint;
+    leaf integer;
+    entered_offset bigint;
+    current_seq bigint;
+    position bigint;
+    ready boolean;
+    last_message pgq.message_record;
+    keep interval;
+    token uuid;
+    taken_to bigint;
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    claimed := pgq._claim(
-        consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
-    );
-    if claimed.partition is null then
-        return;
-    end if;
+    -- The usual case: where this member looks first, the next messages stand in the segment that is
+    -- written to now. _claim_any knows the others. A few plain statements take less time than one that
+    -- joins.
+    if consume.partition is null then
+        place := pgq._ring();
 
-    if claimed.segment is not null then
-        if claimed.segment <= 3 then
-            if claimed.segment <= 1 then
-                if claimed.segment <= 0 then
-                    return query
+        select g.group_id, g.partition, g.partition_id
+        into target_id, number, home_id
+        from pgq.group_partition as g
+        where g.topic = consume.topic
+            and g.consumer_group = consume.consumer_group
+            and g.ring <= place
+        order by g.ring desc
+        limit 1;
+
+        select p.segment, p.segment_first_offset
+        into leaf, entered_offset
+        from pgq.partition as p
+        where p.partition_id = home_id;
+
+        select
+            j.seq,
+            j.next_offset,
+            j.next_offset >= entered_offset
+            and (j.leased_until > pgq._clock()) is not true
+            and consume.max_messages <= 1000000
+        into current_seq, position, ready
+        from pgq.group_position as j
+        where j.group_id = target_id
+            and j.partition = number
+        order by j.seq desc
+        limit 1;
+
+        if ready then
+            -- Offsets have no gaps, so the last one tells how many there are. Usually this is the only
+            -- message, so it is read as a whole.
+            if leaf = 0 then
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_0 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= position
+                    and m.log_offset < position + consume.max_messages
+                order by m.log_offset desc
+                limit 1
+                into last_message;
+            elsif leaf = 1 then
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_1 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= position
+                    and m.log_offset < position + consume.max_messages
+                order by m.log_offset desc
+                limit 1
+                into last_message;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
                     select
-                        claimed.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_0 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
-                    order by m.log_offset;
-                else
-                    return query
-                    select
-                        claimed.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_1 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
-                    order by m.log_offset;
-                end if;
-            else
-                if claimed.segment <= 2 then
-                    return query
-                    select
-                        claimed.partition,
+                        number,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -6910,13 +6494,15 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_2 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
-                    order by m.log_offset;
+                    where m.partition_id = home_id
+                        and m.log_offset >= position
+                        and m.log_offset < position + consume.max_messages
+                    order by m.log_offset desc
+                    limit 1
+                    into last_message;
                 else
-                    return query
                     select
-                        claimed.partition,
+                        number,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -6924,17 +6510,371 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_3 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
-                    order by m.log_offset;
+                    where m.partition_id = home_id
+                        and m.log_offset >= position
+                        and m.log_offset < position + consume.max_messages
+                    order by m.log_offset desc
+                    limit 1
+                    into last_message;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_4 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + consume.max_messages
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    else
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_5 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + consume.max_messages
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_6 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + consume.max_messages
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    else
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_7 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + consume.max_messages
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    end if;
+                end if;
+            elsif leaf <= 15 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + consume.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + consume.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + consume.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + consume.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + consume.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + consume.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + consume.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + consume.max_messages
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    select
+                        $1,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $2
+                        and m.log_offset >= $3
+                        and m.log_offset < $3 + $4
+                    order by m.log_offset desc
+                    limit 1
+                $leaf$, leaf)
+                into last_message
+                using number, home_id, position, consume.max_messages;
+            end if;
+
+            -- Only a partition that has something to read is locked.
+            if last_message.log_offset is not null then
+                perform
+                from pgq.group_partition as l
+                where l.group_id = target_id
+                    and l.partition = number
+                    and l.trimmed_seq <= current_seq
+                for no key update skip locked;
+
+                -- Where another member was faster, its row of the journal has this number, or the
+                -- journal was trimmed above it.
+                if found then
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    values (
+                        target_id,
+                        number,
+                        current_seq + 1,
+                        position,
+                        case when token is null then last_message.log_offset + 1 else position end,
+                        pgq._clock(),
+                        pgq._clock() + keep,
+                        token,
+                        case when token is not null then last_message.log_offset end
+                    )
+                    on conflict do nothing
+                    returning greatest(next_offset - 1, lease_last_offset)
+                    into taken_to;
                 end if;
             end if;
-        elsif claimed.segment <= 7 then
-            if claimed.segment <= 5 then
-                if claimed.segment <= 4 then
+        end if;
+    end if;
+
+    if taken_to = position then
+        return next last_message;
+        return;
+    end if;
+    if taken_to is null then
+        claimed := pgq._claim_any(
+            consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
+        );
+        if claimed.partition is null then
+            return;
+        end if;
+        number := claimed.partition;
+        home_id := claimed.partition_id;
+        leaf := claimed.segment;
+        position := claimed.first_offset;
+        taken_to := claimed.last_offset;
+    end if;
+
+    if leaf is not null then
+        if leaf = 0 then
+            return query
+            select
+                number,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_0 as m
+            where m.partition_id = home_id
+                and m.log_offset between position and taken_to
+            order by m.log_offset;
+        elsif leaf = 1 then
+            return query
+            select
+                number,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_1 as m
+            where m.partition_id = home_id
+                and m.log_offset between position and taken_to
+            order by m.log_offset;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                return query
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_2 as m
+                where m.partition_id = home_id
+                    and m.log_offset between position and taken_to
+                order by m.log_offset;
+            else
+                return query
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_3 as m
+                where m.partition_id = home_id
+                    and m.log_offset between position and taken_to
+                order by m.log_offset;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
                     return query
                     select
-                        claimed.partition,
+                        number,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -6942,13 +6882,13 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_4 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    where m.partition_id = home_id
+                        and m.log_offset between position and taken_to
                     order by m.log_offset;
                 else
                     return query
                     select
-                        claimed.partition,
+                        number,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -6956,15 +6896,15 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_5 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    where m.partition_id = home_id
+                        and m.log_offset between position and taken_to
                     order by m.log_offset;
                 end if;
             else
-                if claimed.segment <= 6 then
+                if leaf <= 6 then
                     return query
                     select
-                        claimed.partition,
+                        number,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -6972,13 +6912,13 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_6 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    where m.partition_id = home_id
+                        and m.log_offset between position and taken_to
                     order by m.log_offset;
                 else
                     return query
                     select
-                        claimed.partition,
+                        number,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -6986,18 +6926,18 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_7 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
+                    where m.partition_id = home_id
+                        and m.log_offset between position and taken_to
                     order by m.log_offset;
                 end if;
             end if;
-        elsif claimed.segment < 16 then
-            if claimed.segment <= 11 then
-                if claimed.segment <= 9 then
-                    if claimed.segment <= 8 then
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
                         return query
                         select
-                            claimed.partition,
+                            number,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7005,13 +6945,13 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_8 as m
-                        where m.partition_id = claimed.partition_id
-                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
                         order by m.log_offset;
                     else
                         return query
                         select
-                            claimed.partition,
+                            number,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7019,15 +6959,15 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_9 as m
-                        where m.partition_id = claimed.partition_id
-                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
                         order by m.log_offset;
                     end if;
                 else
-                    if claimed.segment <= 10 then
+                    if leaf <= 10 then
                         return query
                         select
-                            claimed.partition,
+                            number,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7035,13 +6975,13 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_10 as m
-                        where m.partition_id = claimed.partition_id
-                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
                         order by m.log_offset;
                     else
                         return query
                         select
-                            claimed.partition,
+                            number,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7049,17 +6989,17 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_11 as m
-                        where m.partition_id = claimed.partition_id
-                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
                         order by m.log_offset;
                     end if;
                 end if;
             else
-                if claimed.segment <= 13 then
-                    if claimed.segment <= 12 then
+                if leaf <= 13 then
+                    if leaf <= 12 then
                         return query
                         select
-                            claimed.partition,
+                            number,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7067,13 +7007,13 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_12 as m
-                        where m.partition_id = claimed.partition_id
-                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
                         order by m.log_offset;
                     else
                         return query
                         select
-                            claimed.partition,
+                            number,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7081,15 +7021,15 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_13 as m
-                        where m.partition_id = claimed.partition_id
-                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
                         order by m.log_offset;
                     end if;
                 else
-                    if claimed.segment <= 14 then
+                    if leaf <= 14 then
                         return query
                         select
-                            claimed.partition,
+                            number,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7097,13 +7037,13 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_14 as m
-                        where m.partition_id = claimed.partition_id
-                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
                         order by m.log_offset;
                     else
                         return query
                         select
-                            claimed.partition,
+                            number,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7111,8 +7051,8 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_15 as m
-                        where m.partition_id = claimed.partition_id
-                            and m.log_offset between claimed.first_offset and claimed.last_offset
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
                         order by m.log_offset;
                     end if;
                 end if;
@@ -7131,20 +7071,18 @@ begin
                 where m.partition_id = $2
                     and m.log_offset between $3 and $4
                 order by m.log_offset
-            $leaf$, claimed.segment)
-            using claimed.partition, claimed.partition_id, claimed.first_offset, claimed.last_offset;
+            $leaf$, leaf)
+            using number, home_id, position, taken_to;
         end if;
     else
         return query
         select m.*
-        from pgq._messages_across(
-            claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
-        ) as m;
+        from pgq._messages_across(home_id, number, position, taken_to) as m;
     end if;
 
     -- Cleanup may have emptied a segment since the claim.
     get diagnostics read_rows = row_count;
-    if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
+    if read_rows <> taken_to - position + 1 then
         perform pgq._fail_truncated(consume.topic);
     end if;
 end
@@ -7303,67 +7241,63 @@ begin
     end if;
 
     if claimed.segment is not null then
-        if claimed.segment <= 3 then
-            if claimed.segment <= 1 then
-                if claimed.segment <= 0 then
-                    return query
-                    select
-                        claimed.lease_token, claimed.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_0 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
-                    order by m.log_offset;
-                else
-                    return query
-                    select
-                        claimed.lease_token, claimed.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_1 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
-                    order by m.log_offset;
-                end if;
+        if claimed.segment = 0 then
+            return query
+            select
+                claimed.lease_token, claimed.partition,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_0 as m
+            where m.partition_id = claimed.partition_id
+                and m.log_offset between claimed.first_offset and claimed.last_offset
+            order by m.log_offset;
+        elsif claimed.segment = 1 then
+            return query
+            select
+                claimed.lease_token, claimed.partition,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_1 as m
+            where m.partition_id = claimed.partition_id
+                and m.log_offset between claimed.first_offset and claimed.last_offset
+            order by m.log_offset;
+        elsif claimed.segment <= 3 then
+            if claimed.segment <= 2 then
+                return query
+                select
+                    claimed.lease_token, claimed.partition,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_2 as m
+                where m.partition_id = claimed.partition_id
+                    and m.log_offset between claimed.first_offset and claimed.last_offset
+                order by m.log_offset;
             else
-                if claimed.segment <= 2 then
-                    return query
-                    select
-                        claimed.lease_token, claimed.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_2 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
-                    order by m.log_offset;
-                else
-                    return query
-                    select
-                        claimed.lease_token, claimed.partition,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_3 as m
-                    where m.partition_id = claimed.partition_id
-                        and m.log_offset between claimed.first_offset and claimed.last_offset
-                    order by m.log_offset;
-                end if;
+                return query
+                select
+                    claimed.lease_token, claimed.partition,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_3 as m
+                where m.partition_id = claimed.partition_id
+                    and m.log_offset between claimed.first_offset and claimed.last_offset
+                order by m.log_offset;
             end if;
         elsif claimed.segment <= 7 then
             if claimed.segment <= 5 then
@@ -7427,7 +7361,7 @@ begin
                     order by m.log_offset;
                 end if;
             end if;
-        elsif claimed.segment < 16 then
+        elsif claimed.segment <= 15 then
             if claimed.segment <= 11 then
                 if claimed.segment <= 9 then
                     if claimed.segment <= 8 then
@@ -8655,20 +8589,25 @@ declare
     leaf integer;
     queue_delay interval;
     queue_retention interval;
-    notify boolean;
+    usual boolean;
     moment timestamptz;
     due_at timestamptz;
     number bigint;
 begin
+    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
+    -- They wait for every transaction that was running when a segment was sealed, or a floor
+    -- proposed. Few conditions, since each of them takes time.
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
-        or (enqueue.priority between 0 and 9) is not true
-        or length(enqueue.label) > 255
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        or (enqueue.priority = 0) is not true
+        or enqueue.label is not null
+        or current_setting('transaction_isolation') <> 'read committed'
+        or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
         perform pgq._check_count('priority', enqueue.priority, 0, 9);
         perform pgq._check_label(enqueue.label);
+        perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -8679,30 +8618,35 @@ begin
         end if;
     end if;
 
-    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
-    -- They wait for every transaction that was running when a segment was sealed, or a floor
-    -- proposed.
-    if pg_current_xact_id() is null then
-        return null;
-    end if;
-
     -- Plain statements take less time than one that reads the queue and adds the job.
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
-    into target_id, store_id, leaf, queue_delay, queue_retention, notify
+    select
+        q.queue_id,
+        q.partition_id,
+        q.segment,
+        q.delay,
+        q.retention,
+        pgq._clock(),
+        nextval('pgq.job_id'),
+        enqueue.delay is null and enqueue.run_at is null and not q.notify
+    into target_id, store_id, leaf, queue_delay, queue_retention, moment, number, usual
     from pgq.queue as q
     where q.queue = enqueue.queue;
 
-    moment := pgq._clock();
-    if target_id is null or enqueue.delay is not null or enqueue.run_at is not null then
+    if usual is not true then
         if target_id is null then
             perform pgq._fail_unknown_queue(enqueue.queue);
         end if;
-        due_at := pgq._due_at(
-            enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
-        );
+        if enqueue.delay is not null or enqueue.run_at is not null then
+            due_at := pgq._due_at(
+                enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
+            );
+        end if;
+        -- Heard when this transaction commits.
+        perform pg_notify('pgq_queue', q.queue)
+        from pgq.queue as q
+        where q.queue_id = target_id
+            and q.notify;
     end if;
-
-    number := nextval('pgq.job_id');
 
     insert into pgq.job (
         job_id,
@@ -8729,67 +8673,63 @@ begin
         enqueue.label
     );
 
-    if leaf <= 3 then
-        if leaf <= 1 then
-            if leaf <= 0 then
-                insert into pgq.message_0 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    store_id,
-                    number,
-                    moment,
-                    0,
-                    enqueue.key,
-                    enqueue.headers,
-                    enqueue.payload,
-                    enqueue.body
-                );
-            else
-                insert into pgq.message_1 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    store_id,
-                    number,
-                    moment,
-                    1,
-                    enqueue.key,
-                    enqueue.headers,
-                    enqueue.payload,
-                    enqueue.body
-                );
-            end if;
+    if leaf = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        values (
+            store_id,
+            number,
+            moment,
+            0,
+            enqueue.key,
+            enqueue.headers,
+            enqueue.payload,
+            enqueue.body
+        );
+    elsif leaf = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        values (
+            store_id,
+            number,
+            moment,
+            1,
+            enqueue.key,
+            enqueue.headers,
+            enqueue.payload,
+            enqueue.body
+        );
+    elsif leaf <= 3 then
+        if leaf <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                store_id,
+                number,
+                moment,
+                2,
+                enqueue.key,
+                enqueue.headers,
+                enqueue.payload,
+                enqueue.body
+            );
         else
-            if leaf <= 2 then
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    store_id,
-                    number,
-                    moment,
-                    2,
-                    enqueue.key,
-                    enqueue.headers,
-                    enqueue.payload,
-                    enqueue.body
-                );
-            else
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    store_id,
-                    number,
-                    moment,
-                    3,
-                    enqueue.key,
-                    enqueue.headers,
-                    enqueue.payload,
-                    enqueue.body
-                );
-            end if;
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                store_id,
+                number,
+                moment,
+                3,
+                enqueue.key,
+                enqueue.headers,
+                enqueue.payload,
+                enqueue.body
+            );
         end if;
     elsif leaf <= 7 then
         if leaf <= 5 then
@@ -8853,7 +8793,7 @@ begin
                 );
             end if;
         end if;
-    elsif leaf < 16 then
+    elsif leaf <= 15 then
         if leaf <= 11 then
             if leaf <= 9 then
                 if leaf <= 8 then
@@ -8998,10 +8938,6 @@ begin
         using store_id, number, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
     end if;
 
-    if notify then
-        perform pg_notify('pgq_queue', enqueue.queue);
-    end if;
-
     return number;
 end
 $$;
@@ -9112,63 +9048,59 @@ begin
         from generate_series(1, size)
     );
 
-    if leaf <= 3 then
-        if leaf <= 1 then
-            if leaf <= 0 then
-                insert into pgq.message_0 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select store_id, b.job_id, moment, 0, b.key, b.header, b.payload, b.body
-                from (
-                    select
-                        unnest(ids) as job_id,
-                        unnest(enqueue_batch.keys) as key,
-                        unnest(enqueue_batch.headers) as header,
-                        unnest(enqueue_batch.payloads) as payload,
-                        unnest(enqueue_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_1 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select store_id, b.job_id, moment, 1, b.key, b.header, b.payload, b.body
-                from (
-                    select
-                        unnest(ids) as job_id,
-                        unnest(enqueue_batch.keys) as key,
-                        unnest(enqueue_batch.headers) as header,
-                        unnest(enqueue_batch.payloads) as payload,
-                        unnest(enqueue_batch.bodies) as body
-                ) as b;
-            end if;
+    if leaf = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select store_id, b.job_id, moment, 0, b.key, b.header, b.payload, b.body
+        from (
+            select
+                unnest(ids) as job_id,
+                unnest(enqueue_batch.keys) as key,
+                unnest(enqueue_batch.headers) as header,
+                unnest(enqueue_batch.payloads) as payload,
+                unnest(enqueue_batch.bodies) as body
+        ) as b;
+    elsif leaf = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select store_id, b.job_id, moment, 1, b.key, b.header, b.payload, b.body
+        from (
+            select
+                unnest(ids) as job_id,
+                unnest(enqueue_batch.keys) as key,
+                unnest(enqueue_batch.headers) as header,
+                unnest(enqueue_batch.payloads) as payload,
+                unnest(enqueue_batch.bodies) as body
+        ) as b;
+    elsif leaf <= 3 then
+        if leaf <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select store_id, b.job_id, moment, 2, b.key, b.header, b.payload, b.body
+            from (
+                select
+                    unnest(ids) as job_id,
+                    unnest(enqueue_batch.keys) as key,
+                    unnest(enqueue_batch.headers) as header,
+                    unnest(enqueue_batch.payloads) as payload,
+                    unnest(enqueue_batch.bodies) as body
+            ) as b;
         else
-            if leaf <= 2 then
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select store_id, b.job_id, moment, 2, b.key, b.header, b.payload, b.body
-                from (
-                    select
-                        unnest(ids) as job_id,
-                        unnest(enqueue_batch.keys) as key,
-                        unnest(enqueue_batch.headers) as header,
-                        unnest(enqueue_batch.payloads) as payload,
-                        unnest(enqueue_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select store_id, b.job_id, moment, 3, b.key, b.header, b.payload, b.body
-                from (
-                    select
-                        unnest(ids) as job_id,
-                        unnest(enqueue_batch.keys) as key,
-                        unnest(enqueue_batch.headers) as header,
-                        unnest(enqueue_batch.payloads) as payload,
-                        unnest(enqueue_batch.bodies) as body
-                ) as b;
-            end if;
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select store_id, b.job_id, moment, 3, b.key, b.header, b.payload, b.body
+            from (
+                select
+                    unnest(ids) as job_id,
+                    unnest(enqueue_batch.keys) as key,
+                    unnest(enqueue_batch.headers) as header,
+                    unnest(enqueue_batch.payloads) as payload,
+                    unnest(enqueue_batch.bodies) as body
+            ) as b;
         end if;
     elsif leaf <= 7 then
         if leaf <= 5 then
@@ -9228,7 +9160,7 @@ begin
                 ) as b;
             end if;
         end if;
-    elsif leaf < 16 then
+    elsif leaf <= 15 then
         if leaf <= 11 then
             if leaf <= 9 then
                 if leaf <= 8 then
@@ -9747,37 +9679,74 @@ ask for a label.';
 -- ==== sql/queue/_claim_jobs.sql
 
 create function pgq._claim_jobs(
-    queue_id bigint,
+    queue text,
     max_jobs integer,
+    least_jobs integer,
     lease interval,
-    max_attempts integer,
     label text,
-    floor_times timestamptz[],
-    floor_ids bigint[],
-    recorded_at timestamptz,
-    moment timestamptz,
-    token uuid,
     exhausted boolean
 )
 returns setof pgq.claimed_job
 language plpgsql
 volatile
 parallel unsafe
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    times timestamptz[] := _claim_jobs.floor_times;
-    ids bigint[] := _claim_jobs.floor_ids;
-    raised_at timestamptz := _claim_jobs.recorded_at;
-    candidates bigint[];
-    leased pgq._leased_job[];
-    part pgq._leased_job[];
-    leased_until timestamptz;
-    raising boolean;
-    first_leaf integer;
-    last_leaf integer;
+    wanted integer := _claim_jobs.max_jobs;
+    target_id bigint;
+    keep interval;
+    most_attempts integer;
+    paused boolean;
+    common_times timestamptz[];
+    common_ids bigint[];
+    times timestamptz[];
+    ids bigint[];
+    raised_at timestamptz;
+    token uuid := gen_random_uuid();
+    moment timestamptz := pgq._clock();
+    keep_until timestamptz;
+    places tid[];
+    leaves integer[];
+    first integer := 1;
+    last integer;
     leaf integer;
+    raising boolean;
 begin
+    perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
+
+    select
+        q.queue_id,
+        coalesce(_claim_jobs.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        q.paused,
+        f.floor_times,
+        f.floor_ids,
+        f.recorded_at
+    into target_id, keep, most_attempts, paused, common_times, common_ids, raised_at
+    from pgq.queue as q
+    cross join lateral (
+        select g.floor_times, g.floor_ids, g.recorded_at
+        from pgq.queue_floor as g
+        where g.queue_id = q.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    where q.queue = _claim_jobs.queue;
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(_claim_jobs.queue);
+    end if;
+    if paused or wanted = 0 then
+        return;
+    end if;
+
+    times := common_times;
+    ids := common_ids;
     if _claim_jobs.label is not null then
         -- The higher one of the floors of all claims and those of this label.
         select
@@ -9798,7 +9767,7 @@ begin
         from (
             select h.floor_times, h.floor_ids, h.recorded_at
             from pgq.queue_floor as h
-            where h.queue_id = _claim_jobs.queue_id
+            where h.queue_id = target_id
                 and h.label = '=' || _claim_jobs.label
             order by h.seq desc
             limit 1
@@ -9812,540 +9781,1115 @@ begin
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
     -- The limits stop the scan, and so the locking, as soon as there are enough.
     if _claim_jobs.label is null then
-        candidates := array(
-            select j.job_id
-            from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+        select array_agg(c.place), array_agg(c.segment)
+        into places, leaves
+        from (
+            select j.place, j.segment
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.job_id
+                select k.ctid as place, k.segment
                 from pgq.job as k
-                where k.queue_id = _claim_jobs.queue_id
-                    and k.priority = f.place - 1
+                where k.queue_id = target_id
+                    and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= _claim_jobs.moment
-                    and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
-                    and k.attempt < coalesce(_claim_jobs.max_attempts, 2147483647)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                    and k.attempt < most_attempts
                 order by k.visible_at, k.job_id
-                limit _claim_jobs.max_jobs
+                limit wanted
                 for update skip locked
             ) as j
-            limit _claim_jobs.max_jobs
-        );
+            limit wanted
+        ) as c;
     else
         -- The same by the index on the label; no other index knows the negative id.
-        candidates := array(
-            select j.job_id
-            from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+        select array_agg(c.place), array_agg(c.segment)
+        into places, leaves
+        from (
+            select j.place, j.segment
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.job_id
+                select k.ctid as place, k.segment
                 from pgq.job as k
-                where -k.queue_id = -_claim_jobs.queue_id
+                where -k.queue_id = -target_id
                     and k.label = _claim_jobs.label
-                    and k.priority = f.place - 1
+                    and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= _claim_jobs.moment
-                    and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
-                    and k.attempt < coalesce(_claim_jobs.max_attempts, 2147483647)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                    and k.attempt < most_attempts
                 order by k.visible_at, k.job_id
-                limit _claim_jobs.max_jobs
+                limit wanted
                 for update skip locked
             ) as j
-            limit _claim_jobs.max_jobs
-        );
-    end if;
-
-    if cardinality(candidates) > 0 then
-        -- The clock is read behind the locks: by now this transaction has its id, on which the
-        -- floor relies.
-        leased_until := pgq._clock() + _claim_jobs.lease;
-
-        with gone as (
-            delete from pgq.job as j
-            where j.job_id = any(candidates)
-            returning j.*
-        ),
-
-        taken as (
-            insert into pgq.job (
-                job_id,
-                queue_id,
-                partition_id,
-                log_offset,
-                expires_at,
-                visible_at,
-                segment,
-                attempt,
-                priority,
-                last_attempt,
-                lease_token,
-                label,
-                last_error
-            )
-            select
-                g.job_id,
-                g.queue_id,
-                g.partition_id,
-                g.log_offset,
-                g.expires_at,
-                leased_until,
-                g.segment,
-                g.attempt + 1,
-                g.priority,
-                (g.attempt + 1 >= _claim_jobs.max_attempts) is true,
-                _claim_jobs.token,
-                g.label,
-                g.last_error
-            from gone as g
-        )
-
-        select
-            array_agg(
-                row(
-                    g.job_id,
-                    g.attempt + 1,
-                    leased_until,
-                    g.priority,
-                    g.label,
-                    g.visible_at,
-                    g.segment,
-                    g.partition_id,
-                    g.log_offset
-                )::pgq._leased_job
-            ),
-            min(g.segment),
-            max(g.segment)
-        into leased, first_leaf, last_leaf
-        from gone as g;
+            limit wanted
+        ) as c;
     end if;
 
     -- Now and then, and less often when there is nothing to do.
-    raising := raised_at < _claim_jobs.moment - interval '20 milliseconds'
-        and (
-            cardinality(leased) > 0
-            or raised_at < _claim_jobs.moment - interval '5 seconds'
-        )
-        or raised_at > _claim_jobs.moment;
+    raising := raised_at < moment - interval '20 milliseconds'
+        and (places is not null or raised_at < moment - interval '5 seconds')
+        or raised_at > moment;
 
     -- Where those that had all their attempts stand before all others, claims would walk them for
     -- ever.
-    if (raising or _claim_jobs.exhausted or cardinality(candidates) < _claim_jobs.max_jobs)
+    if (raising or _claim_jobs.exhausted or cardinality(places) < wanted or places is null)
         and exists (
             select
-            from unnest(_claim_jobs.floor_times, _claim_jobs.floor_ids) with ordinality
-                as f (floor_time, floor_id, place)
+            from unnest(common_times, common_ids) with ordinality
+                as f (floor_time, floor_id, priority)
             cross join lateral (
                 select k.attempt
                 from pgq.job as k
-                where k.queue_id = _claim_jobs.queue_id
-                    and k.priority = f.place - 1
+                where k.queue_id = target_id
+                    and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= _claim_jobs.moment
+                    and k.visible_at <= moment
                 order by k.visible_at, k.job_id
                 limit 1
             ) as j
-            where j.attempt >= _claim_jobs.max_attempts
+            where j.attempt >= most_attempts
         )
     then
-        perform pgq._bury_front(
-            _claim_jobs.queue_id,
-            _claim_jobs.max_attempts,
-            _claim_jobs.floor_times,
-            _claim_jobs.floor_ids,
-            _claim_jobs.moment,
-            999
-        );
+        perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
     end if;
 
-    if raising then
-        perform pgq._raise_floor(
-            _claim_jobs.queue_id, _claim_jobs.label, _claim_jobs.moment
-        );
-    end if;
+    -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
+    -- The clock is read behind the locks: by now this transaction has its id, on which the floor
+    -- relies.
+    keep_until := pgq._clock() + keep;
+    while first <= cardinality(places) loop
+        leaf := leaves[first];
+        last := cardinality(places);
+        if leaf <> any(leaves) then
+            last := first;
+            while leaves[last + 1] = leaf loop
+                last := last + 1;
+            end loop;
+        end if;
 
-    if (cardinality(leased) > 0) is not true then
-        return;
-    end if;
+        if leaf = 0 then
+            return query
+            with gone as (
+                delete from pgq.job as j
+                where j.ctid = any(places[first:last])
+                returning j.*
+            ),
 
-    -- Usually the payloads stand in one segment; else the jobs are looked up one by one, in order.
-    if first_leaf <> last_leaf then
-        leased := array(
-            select l
-            from unnest(leased) as l
-            order by l.priority, l.due_at, l.job_id
-        );
-    end if;
-    for number in 1 .. case when first_leaf = last_leaf then 1 else cardinality(leased) end loop
-        part := case when first_leaf = last_leaf then leased else leased[number:number] end;
-        leaf := (part[1]).segment;
+            taken as (
+                insert into pgq.job (
+                    job_id,
+                    queue_id,
+                    partition_id,
+                    log_offset,
+                    expires_at,
+                    visible_at,
+                    segment,
+                    attempt,
+                    priority,
+                    last_attempt,
+                    lease_token,
+                    label,
+                    last_error
+                )
+                select
+                    g.job_id,
+                    g.queue_id,
+                    g.partition_id,
+                    g.log_offset,
+                    g.expires_at,
+                    keep_until,
+                    g.segment,
+                    g.attempt + 1,
+                    g.priority,
+                    g.attempt + 1 >= most_attempts,
+                    token,
+                    g.label,
+                    g.last_error
+                from gone as g
+            )
 
-        if leaf <= 3 then
-            if leaf <= 1 then
-                if leaf <= 0 then
-                    return query
+            select
+                g.job_id,
+                token,
+                g.attempt + 1,
+                keep_until,
+                m.published_at,
+                g.priority::integer,
+                m.key,
+                g.label,
+                m.headers,
+                m.payload,
+                m.body
+            from gone as g
+            left join pgq.message_0 as m
+                on m.partition_id = g.partition_id
+                and m.log_offset = g.log_offset
+            order by g.priority, g.visible_at, g.job_id;
+        elsif leaf = 1 then
+            return query
+            with gone as (
+                delete from pgq.job as j
+                where j.ctid = any(places[first:last])
+                returning j.*
+            ),
+
+            taken as (
+                insert into pgq.job (
+                    job_id,
+                    queue_id,
+                    partition_id,
+                    log_offset,
+                    expires_at,
+                    visible_at,
+                    segment,
+                    attempt,
+                    priority,
+                    last_attempt,
+                    lease_token,
+                    label,
+                    last_error
+                )
+                select
+                    g.job_id,
+                    g.queue_id,
+                    g.partition_id,
+                    g.log_offset,
+                    g.expires_at,
+                    keep_until,
+                    g.segment,
+                    g.attempt + 1,
+                    g.priority,
+                    g.attempt + 1 >= most_attempts,
+                    token,
+                    g.label,
+                    g.last_error
+                from gone as g
+            )
+
+            select
+                g.job_id,
+                token,
+                g.attempt + 1,
+                keep_until,
+                m.published_at,
+                g.priority::integer,
+                m.key,
+                g.label,
+                m.headers,
+                m.payload,
+                m.body
+            from gone as g
+            left join pgq.message_1 as m
+                on m.partition_id = g.partition_id
+                and m.log_offset = g.log_offset
+            order by g.priority, g.visible_at, g.job_id;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                return query
+                with gone as (
+                    delete from pgq.job as j
+                    where j.ctid = any(places[first:last])
+                    returning j.*
+                ),
+
+                taken as (
+                    insert into pgq.job (
+                        job_id,
+                        queue_id,
+                        partition_id,
+                        log_offset,
+                        expires_at,
+                        visible_at,
+                        segment,
+                        attempt,
+                        priority,
+                        last_attempt,
+                        lease_token,
+                        label,
+                        last_error
+                    )
                     select
-                        l.job_id,
-                        _claim_jobs.token,
-                        l.attempt,
-                        l.leased_until,
-                        m.published_at,
-                        l.priority::integer,
-                        m.key,
-                        l.label,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from unnest(part) as l
-                    left join pgq.message_0 as m
-                        on m.partition_id = l.partition_id
-                        and m.log_offset = l.log_offset
-                    order by l.priority, l.due_at, l.job_id;
-                else
-                    return query
-                    select
-                        l.job_id,
-                        _claim_jobs.token,
-                        l.attempt,
-                        l.leased_until,
-                        m.published_at,
-                        l.priority::integer,
-                        m.key,
-                        l.label,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from unnest(part) as l
-                    left join pgq.message_1 as m
-                        on m.partition_id = l.partition_id
-                        and m.log_offset = l.log_offset
-                    order by l.priority, l.due_at, l.job_id;
-                end if;
+                        g.job_id,
+                        g.queue_id,
+                        g.partition_id,
+                        g.log_offset,
+                        g.expires_at,
+                        keep_until,
+                        g.segment,
+                        g.attempt + 1,
+                        g.priority,
+                        g.attempt + 1 >= most_attempts,
+                        token,
+                        g.label,
+                        g.last_error
+                    from gone as g
+                )
+
+                select
+                    g.job_id,
+                    token,
+                    g.attempt + 1,
+                    keep_until,
+                    m.published_at,
+                    g.priority::integer,
+                    m.key,
+                    g.label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from gone as g
+                left join pgq.message_2 as m
+                    on m.partition_id = g.partition_id
+                    and m.log_offset = g.log_offset
+                order by g.priority, g.visible_at, g.job_id;
             else
-                if leaf <= 2 then
-                    return query
+                return query
+                with gone as (
+                    delete from pgq.job as j
+                    where j.ctid = any(places[first:last])
+                    returning j.*
+                ),
+
+                taken as (
+                    insert into pgq.job (
+                        job_id,
+                        queue_id,
+                        partition_id,
+                        log_offset,
+                        expires_at,
+                        visible_at,
+                        segment,
+                        attempt,
+                        priority,
+                        last_attempt,
+                        lease_token,
+                        label,
+                        last_error
+                    )
                     select
-                        l.job_id,
-                        _claim_jobs.token,
-                        l.attempt,
-                        l.leased_until,
-                        m.published_at,
-                        l.priority::integer,
-                        m.key,
-                        l.label,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from unnest(part) as l
-                    left join pgq.message_2 as m
-                        on m.partition_id = l.partition_id
-                        and m.log_offset = l.log_offset
-                    order by l.priority, l.due_at, l.job_id;
-                else
-                    return query
-                    select
-                        l.job_id,
-                        _claim_jobs.token,
-                        l.attempt,
-                        l.leased_until,
-                        m.published_at,
-                        l.priority::integer,
-                        m.key,
-                        l.label,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from unnest(part) as l
-                    left join pgq.message_3 as m
-                        on m.partition_id = l.partition_id
-                        and m.log_offset = l.log_offset
-                    order by l.priority, l.due_at, l.job_id;
-                end if;
+                        g.job_id,
+                        g.queue_id,
+                        g.partition_id,
+                        g.log_offset,
+                        g.expires_at,
+                        keep_until,
+                        g.segment,
+                        g.attempt + 1,
+                        g.priority,
+                        g.attempt + 1 >= most_attempts,
+                        token,
+                        g.label,
+                        g.last_error
+                    from gone as g
+                )
+
+                select
+                    g.job_id,
+                    token,
+                    g.attempt + 1,
+                    keep_until,
+                    m.published_at,
+                    g.priority::integer,
+                    m.key,
+                    g.label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from gone as g
+                left join pgq.message_3 as m
+                    on m.partition_id = g.partition_id
+                    and m.log_offset = g.log_offset
+                order by g.priority, g.visible_at, g.job_id;
             end if;
         elsif leaf <= 7 then
             if leaf <= 5 then
                 if leaf <= 4 then
                     return query
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.ctid = any(places[first:last])
+                        returning j.*
+                    ),
+
+                    taken as (
+                        insert into pgq.job (
+                            job_id,
+                            queue_id,
+                            partition_id,
+                            log_offset,
+                            expires_at,
+                            visible_at,
+                            segment,
+                            attempt,
+                            priority,
+                            last_attempt,
+                            lease_token,
+                            label,
+                            last_error
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            g.partition_id,
+                            g.log_offset,
+                            g.expires_at,
+                            keep_until,
+                            g.segment,
+                            g.attempt + 1,
+                            g.priority,
+                            g.attempt + 1 >= most_attempts,
+                            token,
+                            g.label,
+                            g.last_error
+                        from gone as g
+                    )
+
                     select
-                        l.job_id,
-                        _claim_jobs.token,
-                        l.attempt,
-                        l.leased_until,
+                        g.job_id,
+                        token,
+                        g.attempt + 1,
+                        keep_until,
                         m.published_at,
-                        l.priority::integer,
+                        g.priority::integer,
                         m.key,
-                        l.label,
+                        g.label,
                         m.headers,
                         m.payload,
                         m.body
-                    from unnest(part) as l
+                    from gone as g
                     left join pgq.message_4 as m
-                        on m.partition_id = l.partition_id
-                        and m.log_offset = l.log_offset
-                    order by l.priority, l.due_at, l.job_id;
+                        on m.partition_id = g.partition_id
+                        and m.log_offset = g.log_offset
+                    order by g.priority, g.visible_at, g.job_id;
                 else
                     return query
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.ctid = any(places[first:last])
+                        returning j.*
+                    ),
+
+                    taken as (
+                        insert into pgq.job (
+                            job_id,
+                            queue_id,
+                            partition_id,
+                            log_offset,
+                            expires_at,
+                            visible_at,
+                            segment,
+                            attempt,
+                            priority,
+                            last_attempt,
+                            lease_token,
+                            label,
+                            last_error
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            g.partition_id,
+                            g.log_offset,
+                            g.expires_at,
+                            keep_until,
+                            g.segment,
+                            g.attempt + 1,
+                            g.priority,
+                            g.attempt + 1 >= most_attempts,
+                            token,
+                            g.label,
+                            g.last_error
+                        from gone as g
+                    )
+
                     select
-                        l.job_id,
-                        _claim_jobs.token,
-                        l.attempt,
-                        l.leased_until,
+                        g.job_id,
+                        token,
+                        g.attempt + 1,
+                        keep_until,
                         m.published_at,
-                        l.priority::integer,
+                        g.priority::integer,
                         m.key,
-                        l.label,
+                        g.label,
                         m.headers,
                         m.payload,
                         m.body
-                    from unnest(part) as l
+                    from gone as g
                     left join pgq.message_5 as m
-                        on m.partition_id = l.partition_id
-                        and m.log_offset = l.log_offset
-                    order by l.priority, l.due_at, l.job_id;
+                        on m.partition_id = g.partition_id
+                        and m.log_offset = g.log_offset
+                    order by g.priority, g.visible_at, g.job_id;
                 end if;
             else
                 if leaf <= 6 then
                     return query
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.ctid = any(places[first:last])
+                        returning j.*
+                    ),
+
+                    taken as (
+                        insert into pgq.job (
+                            job_id,
+                            queue_id,
+                            partition_id,
+                            log_offset,
+                            expires_at,
+                            visible_at,
+                            segment,
+                            attempt,
+                            priority,
+                            last_attempt,
+                            lease_token,
+                            label,
+                            last_error
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            g.partition_id,
+                            g.log_offset,
+                            g.expires_at,
+                            keep_until,
+                            g.segment,
+                            g.attempt + 1,
+                            g.priority,
+                            g.attempt + 1 >= most_attempts,
+                            token,
+                            g.label,
+                            g.last_error
+                        from gone as g
+                    )
+
                     select
-                        l.job_id,
-                        _claim_jobs.token,
-                        l.attempt,
-                        l.leased_until,
+                        g.job_id,
+                        token,
+                        g.attempt + 1,
+                        keep_until,
                         m.published_at,
-                        l.priority::integer,
+                        g.priority::integer,
                         m.key,
-                        l.label,
+                        g.label,
                         m.headers,
                         m.payload,
                         m.body
-                    from unnest(part) as l
+                    from gone as g
                     left join pgq.message_6 as m
-                        on m.partition_id = l.partition_id
-                        and m.log_offset = l.log_offset
-                    order by l.priority, l.due_at, l.job_id;
+                        on m.partition_id = g.partition_id
+                        and m.log_offset = g.log_offset
+                    order by g.priority, g.visible_at, g.job_id;
                 else
                     return query
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.ctid = any(places[first:last])
+                        returning j.*
+                    ),
+
+                    taken as (
+                        insert into pgq.job (
+                            job_id,
+                            queue_id,
+                            partition_id,
+                            log_offset,
+                            expires_at,
+                            visible_at,
+                            segment,
+                            attempt,
+                            priority,
+                            last_attempt,
+                            lease_token,
+                            label,
+                            last_error
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            g.partition_id,
+                            g.log_offset,
+                            g.expires_at,
+                            keep_until,
+                            g.segment,
+                            g.attempt + 1,
+                            g.priority,
+                            g.attempt + 1 >= most_attempts,
+                            token,
+                            g.label,
+                            g.last_error
+                        from gone as g
+                    )
+
                     select
-                        l.job_id,
-                        _claim_jobs.token,
-                        l.attempt,
-                        l.leased_until,
+                        g.job_id,
+                        token,
+                        g.attempt + 1,
+                        keep_until,
                         m.published_at,
-                        l.priority::integer,
+                        g.priority::integer,
                         m.key,
-                        l.label,
+                        g.label,
                         m.headers,
                         m.payload,
                         m.body
-                    from unnest(part) as l
+                    from gone as g
                     left join pgq.message_7 as m
-                        on m.partition_id = l.partition_id
-                        and m.log_offset = l.log_offset
-                    order by l.priority, l.due_at, l.job_id;
+                        on m.partition_id = g.partition_id
+                        and m.log_offset = g.log_offset
+                    order by g.priority, g.visible_at, g.job_id;
                 end if;
             end if;
-        elsif leaf < 16 then
+        elsif leaf <= 15 then
             if leaf <= 11 then
                 if leaf <= 9 then
                     if leaf <= 8 then
                         return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= most_attempts,
+                                token,
+                                g.label,
+                                g.last_error
+                            from gone as g
+                        )
+
                         select
-                            l.job_id,
-                            _claim_jobs.token,
-                            l.attempt,
-                            l.leased_until,
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
                             m.published_at,
-                            l.priority::integer,
+                            g.priority::integer,
                             m.key,
-                            l.label,
+                            g.label,
                             m.headers,
                             m.payload,
                             m.body
-                        from unnest(part) as l
+                        from gone as g
                         left join pgq.message_8 as m
-                            on m.partition_id = l.partition_id
-                            and m.log_offset = l.log_offset
-                        order by l.priority, l.due_at, l.job_id;
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
                     else
                         return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= most_attempts,
+                                token,
+                                g.label,
+                                g.last_error
+                            from gone as g
+                        )
+
                         select
-                            l.job_id,
-                            _claim_jobs.token,
-                            l.attempt,
-                            l.leased_until,
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
                             m.published_at,
-                            l.priority::integer,
+                            g.priority::integer,
                             m.key,
-                            l.label,
+                            g.label,
                             m.headers,
                             m.payload,
                             m.body
-                        from unnest(part) as l
+                        from gone as g
                         left join pgq.message_9 as m
-                            on m.partition_id = l.partition_id
-                            and m.log_offset = l.log_offset
-                        order by l.priority, l.due_at, l.job_id;
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
                     end if;
                 else
                     if leaf <= 10 then
                         return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= most_attempts,
+                                token,
+                                g.label,
+                                g.last_error
+                            from gone as g
+                        )
+
                         select
-                            l.job_id,
-                            _claim_jobs.token,
-                            l.attempt,
-                            l.leased_until,
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
                             m.published_at,
-                            l.priority::integer,
+                            g.priority::integer,
                             m.key,
-                            l.label,
+                            g.label,
                             m.headers,
                             m.payload,
                             m.body
-                        from unnest(part) as l
+                        from gone as g
                         left join pgq.message_10 as m
-                            on m.partition_id = l.partition_id
-                            and m.log_offset = l.log_offset
-                        order by l.priority, l.due_at, l.job_id;
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
                     else
                         return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= most_attempts,
+                                token,
+                                g.label,
+                                g.last_error
+                            from gone as g
+                        )
+
                         select
-                            l.job_id,
-                            _claim_jobs.token,
-                            l.attempt,
-                            l.leased_until,
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
                             m.published_at,
-                            l.priority::integer,
+                            g.priority::integer,
                             m.key,
-                            l.label,
+                            g.label,
                             m.headers,
                             m.payload,
                             m.body
-                        from unnest(part) as l
+                        from gone as g
                         left join pgq.message_11 as m
-                            on m.partition_id = l.partition_id
-                            and m.log_offset = l.log_offset
-                        order by l.priority, l.due_at, l.job_id;
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
                     end if;
                 end if;
             else
                 if leaf <= 13 then
                     if leaf <= 12 then
                         return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= most_attempts,
+                                token,
+                                g.label,
+                                g.last_error
+                            from gone as g
+                        )
+
                         select
-                            l.job_id,
-                            _claim_jobs.token,
-                            l.attempt,
-                            l.leased_until,
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
                             m.published_at,
-                            l.priority::integer,
+                            g.priority::integer,
                             m.key,
-                            l.label,
+                            g.label,
                             m.headers,
                             m.payload,
                             m.body
-                        from unnest(part) as l
+                        from gone as g
                         left join pgq.message_12 as m
-                            on m.partition_id = l.partition_id
-                            and m.log_offset = l.log_offset
-                        order by l.priority, l.due_at, l.job_id;
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
                     else
                         return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= most_attempts,
+                                token,
+                                g.label,
+                                g.last_error
+                            from gone as g
+                        )
+
                         select
-                            l.job_id,
-                            _claim_jobs.token,
-                            l.attempt,
-                            l.leased_until,
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
                             m.published_at,
-                            l.priority::integer,
+                            g.priority::integer,
                             m.key,
-                            l.label,
+                            g.label,
                             m.headers,
                             m.payload,
                             m.body
-                        from unnest(part) as l
+                        from gone as g
                         left join pgq.message_13 as m
-                            on m.partition_id = l.partition_id
-                            and m.log_offset = l.log_offset
-                        order by l.priority, l.due_at, l.job_id;
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
                     end if;
                 else
                     if leaf <= 14 then
                         return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= most_attempts,
+                                token,
+                                g.label,
+                                g.last_error
+                            from gone as g
+                        )
+
                         select
-                            l.job_id,
-                            _claim_jobs.token,
-                            l.attempt,
-                            l.leased_until,
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
                             m.published_at,
-                            l.priority::integer,
+                            g.priority::integer,
                             m.key,
-                            l.label,
+                            g.label,
                             m.headers,
                             m.payload,
                             m.body
-                        from unnest(part) as l
+                        from gone as g
                         left join pgq.message_14 as m
-                            on m.partition_id = l.partition_id
-                            and m.log_offset = l.log_offset
-                        order by l.priority, l.due_at, l.job_id;
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
                     else
                         return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= most_attempts,
+                                token,
+                                g.label,
+                                g.last_error
+                            from gone as g
+                        )
+
                         select
-                            l.job_id,
-                            _claim_jobs.token,
-                            l.attempt,
-                            l.leased_until,
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
                             m.published_at,
-                            l.priority::integer,
+                            g.priority::integer,
                             m.key,
-                            l.label,
+                            g.label,
                             m.headers,
                             m.payload,
                             m.body
-                        from unnest(part) as l
+                        from gone as g
                         left join pgq.message_15 as m
-                            on m.partition_id = l.partition_id
-                            and m.log_offset = l.log_offset
-                        order by l.priority, l.due_at, l.job_id;
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
                     end if;
                 end if;
             end if;
         else
             return query execute format($leaf$
+                with gone as (
+                    delete from pgq.job as j
+                    where j.ctid = any($1)
+                    returning j.*
+                ),
+
+                taken as (
+                    insert into pgq.job (
+                        job_id,
+                        queue_id,
+                        partition_id,
+                        log_offset,
+                        expires_at,
+                        visible_at,
+                        segment,
+                        attempt,
+                        priority,
+                        last_attempt,
+                        lease_token,
+                        label,
+                        last_error
+                    )
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        g.partition_id,
+                        g.log_offset,
+                        g.expires_at,
+                        $2,
+                        g.segment,
+                        g.attempt + 1,
+                        g.priority,
+                        g.attempt + 1 >= $3,
+                        $4,
+                        g.label,
+                        g.last_error
+                    from gone as g
+                )
+
                 select
-                    l.job_id,
-                    $1,
-                    l.attempt,
-                    l.leased_until,
+                    g.job_id,
+                    $4,
+                    g.attempt + 1,
+                    $2,
                     m.published_at,
-                    l.priority::integer,
+                    g.priority::integer,
                     m.key,
-                    l.label,
+                    g.label,
                     m.headers,
                     m.payload,
                     m.body
-                from unnest($2) as l
+                from gone as g
                 left join pgq.message_%1$s as m
-                    on m.partition_id = l.partition_id
-                    and m.log_offset = l.log_offset
-                order by l.priority, l.due_at, l.job_id
+                    on m.partition_id = g.partition_id
+                    and m.log_offset = g.log_offset
+                order by g.priority, g.visible_at, g.job_id
             $leaf$, leaf)
-            using _claim_jobs.token, part;
+            using places[first:last], keep_until, most_attempts, token;
         end if;
+
+        first := last + 1;
     end loop;
+
+    if raising then
+        perform pgq._raise_floor(target_id, _claim_jobs.label, moment);
+    end if;
 end
 $$;
 
-comment on function pgq._claim_jobs(
-    bigint,
-    integer,
-    interval,
-    integer,
-    text,
-    timestamptz[],
-    bigint[],
-    timestamptz,
-    timestamptz,
-    uuid,
-    boolean
-) is
+comment on function pgq._claim_jobs(text, integer, integer, interval, text, boolean) is
 'What claim_job and finish_and_claim do for many jobs, for other priorities than the first, and for
 labels.';
 
@@ -10365,217 +10909,206 @@ security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    wanted integer := claim_job.max_jobs;
     target_id bigint;
-    queue_lease interval;
-    max_attempts integer;
-    paused boolean;
-    floor_times timestamptz[];
-    floor_ids bigint[];
+    keep interval;
+    most_attempts integer;
     first_time timestamptz;
     first_id bigint;
-    recorded_at timestamptz;
-    moment timestamptz;
     token uuid;
+    moment timestamptz;
+    usual boolean;
+    fresh boolean;
     number bigint;
     store_id bigint;
     store_offset bigint;
-    leased_until timestamptz;
+    ends_at timestamptz;
     leaf integer;
     delivery integer;
     job_label text;
+    job_error text;
+    keep_until timestamptz;
 begin
-    if (wanted between 1 and 100000) is not true then
-        perform pgq._check_count('max_jobs', wanted, 1, 100000);
-    end if;
     if claim_job.lease is not null then
         perform pgq._check_interval('lease', claim_job.lease, false);
     end if;
 
+    -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
+    -- and no arrays, since each of them takes time.
     select
         q.queue_id,
-        q.lease,
-        q.max_attempts,
-        q.paused,
-        f.floor_times,
-        f.floor_ids,
-        f.floor_times[1],
-        f.floor_ids[1],
-        f.recorded_at
-    into
-        target_id,
-        queue_lease,
-        max_attempts,
-        paused,
-        floor_times,
-        floor_ids,
-        first_time,
-        first_id,
-        recorded_at
+        coalesce(claim_job.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        gen_random_uuid(),
+        pgq._clock(),
+        claim_job.max_jobs = 1 and claim_job.label is null and not q.paused
+    into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
-    cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at
-        from pgq.queue_floor as g
-        where g.queue_id = q.queue_id
-            and g.label = ''
-        order by g.seq desc
-        limit 1
-    ) as f
     where q.queue = claim_job.queue;
 
-    if target_id is null then
-        perform pgq._fail_unknown_queue(claim_job.queue);
-    end if;
-    if paused or wanted = 0 then
-        return;
-    end if;
-
-    token := gen_random_uuid();
-    moment := pgq._clock();
-
-    -- One job of priority 0, as most are: without arrays, which takes less time. visible_at is set
-    -- by a clock that is read behind the lock: by then this transaction has its id, on which the
-    -- floor relies.
-    if wanted = 1 and claim_job.label is null then
-        with taken as (
-            delete from pgq.job as j
-            where j.job_id = (
-                select k.job_id
-                from pgq.job as k
-                where k.queue_id = target_id
-                    and k.priority = 0
-                    and (k.visible_at, k.job_id) >= (first_time, first_id)
-                    and k.visible_at <= moment
-                    and (k.expires_at is null or k.expires_at > moment)
-                order by k.visible_at, k.job_id
-                limit 1
-                for update skip locked
-            )
-            returning j.*
-        )
-
-        insert into pgq.job (
-            job_id,
-            queue_id,
-            partition_id,
-            log_offset,
-            expires_at,
-            visible_at,
-            segment,
-            attempt,
-            priority,
-            last_attempt,
-            lease_token,
-            label,
-            last_error
-        )
+    if usual then
         select
-            t.job_id,
-            t.queue_id,
-            t.partition_id,
-            t.log_offset,
-            t.expires_at,
-            pgq._clock() + coalesce(claim_job.lease, queue_lease),
-            t.segment,
-            t.attempt + 1,
-            t.priority,
-            (t.attempt + 1 >= max_attempts) is true,
-            token,
-            t.label,
-            t.last_error
-        from taken as t
-        returning job_id, partition_id, log_offset, visible_at, segment, attempt, label
-        into number, store_id, store_offset, leased_until, leaf, delivery, job_label;
+            f.floor_times[1],
+            f.floor_ids[1],
+            f.recorded_at between moment - interval '20 milliseconds' and moment
+        into first_time, first_id, fresh
+        from pgq.queue_floor as f
+        where f.queue_id = target_id
+            and f.label = ''
+        order by f.seq desc
+        limit 1;
 
-        if delivery <= max_attempts or max_attempts is null and delivery is not null then
-            if recorded_at not between moment - interval '20 milliseconds' and moment then
+        -- By its place, which takes less time than by its id. A row that cleanup has moved to another
+        -- place since is not found; _claim_jobs then finds it.
+        delete from pgq.job as j
+        where j.ctid = (
+            select k.ctid
+            from pgq.job as k
+            where k.queue_id = target_id
+                and k.priority = 0
+                and (k.visible_at, k.job_id) >= (first_time, first_id)
+                and k.visible_at <= moment
+                and (k.expires_at is null or k.expires_at > moment)
+            order by k.visible_at, k.job_id
+            limit 1
+            for update skip locked
+        )
+        returning
+            j.job_id,
+            j.partition_id,
+            j.log_offset,
+            j.expires_at,
+            j.segment,
+            j.attempt + 1,
+            j.label,
+            j.last_error
+        into number, store_id, store_offset, ends_at, leaf, delivery, job_label, job_error;
+
+        if found then
+            -- The clock is read behind the lock: by now this transaction has its id, on which the
+            -- floor relies.
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                last_attempt,
+                lease_token,
+                label,
+                last_error
+            )
+            values (
+                number,
+                target_id,
+                store_id,
+                store_offset,
+                ends_at,
+                pgq._clock() + keep,
+                leaf,
+                delivery,
+                0,
+                delivery >= most_attempts,
+                token,
+                job_label,
+                job_error
+            )
+            returning visible_at
+            into keep_until;
+
+            if delivery > most_attempts or not fresh then
+                if delivery > most_attempts then
+                    perform pgq._bury(
+                        array[number], most_attempts, 'the lease of the last attempt ran out'
+                    );
+
+                    return query
+                    select c.*
+                    from pgq._claim_jobs(
+                        claim_job.queue, 1, 1, claim_job.lease, claim_job.label, true
+                    ) as c;
+                    return;
+                end if;
+
                 perform pgq._raise_floor(target_id, null, moment);
             end if;
 
-            if leaf <= 3 then
-                if leaf <= 1 then
-                    if leaf <= 0 then
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            leased_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_0 as m
-                            on m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    else
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            leased_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_1 as m
-                            on m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    end if;
+            if leaf = 0 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_0 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            elsif leaf = 1 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_1 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
                 else
-                    if leaf <= 2 then
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            leased_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_2 as m
-                            on m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    else
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            leased_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_3 as m
-                            on m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    end if;
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
                 end if;
             elsif leaf <= 7 then
                 if leaf <= 5 then
@@ -10585,7 +11118,7 @@ begin
                             number,
                             token,
                             delivery,
-                            leased_until,
+                            keep_until,
                             m.published_at,
                             0,
                             m.key,
@@ -10593,9 +11126,8 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_4 as m
-                            on m.partition_id = store_id
+                        from pgq.message_4 as m
+                        where m.partition_id = store_id
                             and m.log_offset = store_offset;
                     else
                         return query
@@ -10603,7 +11135,7 @@ begin
                             number,
                             token,
                             delivery,
-                            leased_until,
+                            keep_until,
                             m.published_at,
                             0,
                             m.key,
@@ -10611,9 +11143,8 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_5 as m
-                            on m.partition_id = store_id
+                        from pgq.message_5 as m
+                        where m.partition_id = store_id
                             and m.log_offset = store_offset;
                     end if;
                 else
@@ -10623,7 +11154,7 @@ begin
                             number,
                             token,
                             delivery,
-                            leased_until,
+                            keep_until,
                             m.published_at,
                             0,
                             m.key,
@@ -10631,9 +11162,8 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_6 as m
-                            on m.partition_id = store_id
+                        from pgq.message_6 as m
+                        where m.partition_id = store_id
                             and m.log_offset = store_offset;
                     else
                         return query
@@ -10641,7 +11171,7 @@ begin
                             number,
                             token,
                             delivery,
-                            leased_until,
+                            keep_until,
                             m.published_at,
                             0,
                             m.key,
@@ -10649,13 +11179,12 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_7 as m
-                            on m.partition_id = store_id
+                        from pgq.message_7 as m
+                        where m.partition_id = store_id
                             and m.log_offset = store_offset;
                     end if;
                 end if;
-            elsif leaf < 16 then
+            elsif leaf <= 15 then
                 if leaf <= 11 then
                     if leaf <= 9 then
                         if leaf <= 8 then
@@ -10664,7 +11193,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -10672,9 +11201,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_8 as m
-                                on m.partition_id = store_id
+                            from pgq.message_8 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         else
                             return query
@@ -10682,7 +11210,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -10690,9 +11218,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_9 as m
-                                on m.partition_id = store_id
+                            from pgq.message_9 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         end if;
                     else
@@ -10702,7 +11229,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -10710,9 +11237,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_10 as m
-                                on m.partition_id = store_id
+                            from pgq.message_10 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         else
                             return query
@@ -10720,7 +11246,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -10728,9 +11254,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_11 as m
-                                on m.partition_id = store_id
+                            from pgq.message_11 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         end if;
                     end if;
@@ -10742,7 +11267,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -10750,9 +11275,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_12 as m
-                                on m.partition_id = store_id
+                            from pgq.message_12 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         else
                             return query
@@ -10760,7 +11284,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -10768,9 +11292,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_13 as m
-                                on m.partition_id = store_id
+                            from pgq.message_13 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         end if;
                     else
@@ -10780,7 +11303,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -10788,9 +11311,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_14 as m
-                                on m.partition_id = store_id
+                            from pgq.message_14 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         else
                             return query
@@ -10798,7 +11320,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -10806,9 +11328,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_15 as m
-                                on m.partition_id = store_id
+                            from pgq.message_15 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         end if;
                     end if;
@@ -10827,37 +11348,36 @@ begin
                         m.headers,
                         m.payload,
                         m.body
-                    from (values (0)) as one (n)
-                    left join pgq.message_%1$s as m
-                        on m.partition_id = $6
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $6
                         and m.log_offset = $7
                 $leaf$, leaf)
-                using number, token, delivery, leased_until, job_label, store_id, store_offset;
+                using number, token, delivery, keep_until, job_label, store_id, store_offset;
+            end if;
+            if not found then
+                -- It is leased, so it is returned, whatever happened to its message.
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    null::timestamptz,
+                    0,
+                    null::text,
+                    job_label,
+                    null::jsonb,
+                    null::jsonb,
+                    null::bytea;
             end if;
             return;
-        end if;
-
-        if delivery > max_attempts then
-            perform pgq._bury(
-                array[number], max_attempts, 'the lease of the last attempt ran out'
-            );
         end if;
     end if;
 
     return query
     select c.*
     from pgq._claim_jobs(
-        target_id,
-        wanted,
-        coalesce(claim_job.lease, queue_lease),
-        max_attempts,
-        claim_job.label,
-        floor_times,
-        floor_ids,
-        recorded_at,
-        moment,
-        token,
-        delivery is not null
+        claim_job.queue, claim_job.max_jobs, 1, claim_job.lease, claim_job.label, false
     ) as c;
 end
 $$;
@@ -10969,183 +11489,179 @@ begin
             return;
         end if;
 
-        if leaf <= 3 then
-            if leaf <= 1 then
-                if leaf <= 0 then
-                    with gone as (
-                        delete from pgq.job as j
-                        where j.job_id = any(rest)
-                            and j.lease_token = _finish.lease_token
-                            and j.segment = 0
-                            and j.queue_id + 0 = target_id
-                        returning j.*
-                    ),
+        if leaf = 0 then
+            with gone as (
+                delete from pgq.job as j
+                where j.job_id = any(rest)
+                    and j.lease_token = _finish.lease_token
+                    and j.segment = 0
+                    and j.queue_id + 0 = target_id
+                returning j.*
+            ),
 
-                    archived as (
-                        insert into pgq.job_archive_0 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            result,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            g.job_id,
-                            g.queue_id,
-                            pgq._clock(),
-                            0,
-                            g.attempt,
-                            _finish.outcome,
-                            g.label,
-                            _finish.result,
-                            g.last_error,
-                            nullif(g.partition_id, store_id),
-                            case when g.partition_id <> store_id then g.log_offset end
-                        from gone as g
-                        where archive
+            archived as (
+                insert into pgq.job_archive_0 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    result,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                select
+                    g.job_id,
+                    g.queue_id,
+                    pgq._clock(),
+                    0,
+                    g.attempt,
+                    _finish.outcome,
+                    g.label,
+                    _finish.result,
+                    g.last_error,
+                    nullif(g.partition_id, store_id),
+                    case when g.partition_id <> store_id then g.log_offset end
+                from gone as g
+                where archive
+            )
+
+            select array_agg(g.job_id)
+            from gone as g
+            into ended;
+        elsif leaf = 1 then
+            with gone as (
+                delete from pgq.job as j
+                where j.job_id = any(rest)
+                    and j.lease_token = _finish.lease_token
+                    and j.segment = 1
+                    and j.queue_id + 0 = target_id
+                returning j.*
+            ),
+
+            archived as (
+                insert into pgq.job_archive_1 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    result,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                select
+                    g.job_id,
+                    g.queue_id,
+                    pgq._clock(),
+                    1,
+                    g.attempt,
+                    _finish.outcome,
+                    g.label,
+                    _finish.result,
+                    g.last_error,
+                    nullif(g.partition_id, store_id),
+                    case when g.partition_id <> store_id then g.log_offset end
+                from gone as g
+                where archive
+            )
+
+            select array_agg(g.job_id)
+            from gone as g
+            into ended;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                with gone as (
+                    delete from pgq.job as j
+                    where j.job_id = any(rest)
+                        and j.lease_token = _finish.lease_token
+                        and j.segment = 2
+                        and j.queue_id + 0 = target_id
+                    returning j.*
+                ),
+
+                archived as (
+                    insert into pgq.job_archive_2 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        result,
+                        last_error,
+                        partition_id,
+                        log_offset
                     )
-
-                    select array_agg(g.job_id)
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        pgq._clock(),
+                        2,
+                        g.attempt,
+                        _finish.outcome,
+                        g.label,
+                        _finish.result,
+                        g.last_error,
+                        nullif(g.partition_id, store_id),
+                        case when g.partition_id <> store_id then g.log_offset end
                     from gone as g
-                    into ended;
-                else
-                    with gone as (
-                        delete from pgq.job as j
-                        where j.job_id = any(rest)
-                            and j.lease_token = _finish.lease_token
-                            and j.segment = 1
-                            and j.queue_id + 0 = target_id
-                        returning j.*
-                    ),
+                    where archive
+                )
 
-                    archived as (
-                        insert into pgq.job_archive_1 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            result,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            g.job_id,
-                            g.queue_id,
-                            pgq._clock(),
-                            1,
-                            g.attempt,
-                            _finish.outcome,
-                            g.label,
-                            _finish.result,
-                            g.last_error,
-                            nullif(g.partition_id, store_id),
-                            case when g.partition_id <> store_id then g.log_offset end
-                        from gone as g
-                        where archive
-                    )
-
-                    select array_agg(g.job_id)
-                    from gone as g
-                    into ended;
-                end if;
+                select array_agg(g.job_id)
+                from gone as g
+                into ended;
             else
-                if leaf <= 2 then
-                    with gone as (
-                        delete from pgq.job as j
-                        where j.job_id = any(rest)
-                            and j.lease_token = _finish.lease_token
-                            and j.segment = 2
-                            and j.queue_id + 0 = target_id
-                        returning j.*
-                    ),
+                with gone as (
+                    delete from pgq.job as j
+                    where j.job_id = any(rest)
+                        and j.lease_token = _finish.lease_token
+                        and j.segment = 3
+                        and j.queue_id + 0 = target_id
+                    returning j.*
+                ),
 
-                    archived as (
-                        insert into pgq.job_archive_2 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            result,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            g.job_id,
-                            g.queue_id,
-                            pgq._clock(),
-                            2,
-                            g.attempt,
-                            _finish.outcome,
-                            g.label,
-                            _finish.result,
-                            g.last_error,
-                            nullif(g.partition_id, store_id),
-                            case when g.partition_id <> store_id then g.log_offset end
-                        from gone as g
-                        where archive
+                archived as (
+                    insert into pgq.job_archive_3 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        result,
+                        last_error,
+                        partition_id,
+                        log_offset
                     )
-
-                    select array_agg(g.job_id)
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        pgq._clock(),
+                        3,
+                        g.attempt,
+                        _finish.outcome,
+                        g.label,
+                        _finish.result,
+                        g.last_error,
+                        nullif(g.partition_id, store_id),
+                        case when g.partition_id <> store_id then g.log_offset end
                     from gone as g
-                    into ended;
-                else
-                    with gone as (
-                        delete from pgq.job as j
-                        where j.job_id = any(rest)
-                            and j.lease_token = _finish.lease_token
-                            and j.segment = 3
-                            and j.queue_id + 0 = target_id
-                        returning j.*
-                    ),
+                    where archive
+                )
 
-                    archived as (
-                        insert into pgq.job_archive_3 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            result,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            g.job_id,
-                            g.queue_id,
-                            pgq._clock(),
-                            3,
-                            g.attempt,
-                            _finish.outcome,
-                            g.label,
-                            _finish.result,
-                            g.last_error,
-                            nullif(g.partition_id, store_id),
-                            case when g.partition_id <> store_id then g.log_offset end
-                        from gone as g
-                        where archive
-                    )
-
-                    select array_agg(g.job_id)
-                    from gone as g
-                    into ended;
-                end if;
+                select array_agg(g.job_id)
+                from gone as g
+                into ended;
             end if;
         elsif leaf <= 7 then
             if leaf <= 5 then
@@ -11325,7 +11841,7 @@ begin
                     into ended;
                 end if;
             end if;
-        elsif leaf < 16 then
+        elsif leaf <= 15 then
             if leaf <= 11 then
                 if leaf <= 9 then
                     if leaf <= 8 then
@@ -11798,32 +12314,30 @@ security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    wanted integer := coalesce(finish_and_claim.max_jobs, 1);
     target_id bigint;
-    queue_lease interval;
-    max_attempts integer;
-    paused boolean;
-    floor_times timestamptz[];
-    floor_ids bigint[];
+    keep interval;
+    most_attempts integer;
     first_time timestamptz;
     first_id bigint;
-    recorded_at timestamptz;
-    moment timestamptz;
     token uuid;
+    moment timestamptz;
+    usual boolean;
+    archives boolean;
+    own_store_id bigint;
+    fresh boolean;
     number bigint;
     store_id bigint;
     store_offset bigint;
-    leased_until timestamptz;
+    ends_at timestamptz;
     leaf integer;
     delivery integer;
     job_label text;
+    job_error text;
+    keep_until timestamptz;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;
@@ -11832,158 +12346,160 @@ declare
     finished_store_id bigint;
     finished_store_offset bigint;
 begin
-    if wanted not between 0 and 100000 then
-        perform pgq._check_count('max_jobs', wanted, 0, 100000);
-    end if;
     if finish_and_claim.lease is not null then
         perform pgq._check_interval('lease', finish_and_claim.lease, false);
     end if;
 
+    -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
+    -- and no arrays, since each of them takes time.
+    select
+        q.queue_id,
+        coalesce(finish_and_claim.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        gen_random_uuid(),
+        pgq._clock(),
+        coalesce(finish_and_claim.max_jobs, 1) = 1 and finish_and_claim.label is null and not q.paused,
+        q.archive,
+        q.partition_id
+    into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
+    from pgq.queue as q
+    where q.queue = finish_and_claim.queue;
+
     if cardinality(finish_and_claim.job_ids) = 1 then
-        number := finish_and_claim.job_ids[array_lower(finish_and_claim.job_ids, 1)];
-        perform pgq._check_lease(number, finish_and_claim.lease_token);
+        delete from pgq.job as j
+        where j.job_id = finish_and_claim.job_ids[1]
+            and j.lease_token = finish_and_claim.lease_token
+        returning
+            j.queue_id,
+            j.segment,
+            j.attempt,
+            j.label,
+            j.last_error,
+            j.partition_id,
+            j.log_offset
+        into
+            finished_queue_id,
+            finished_leaf,
+            finished_attempt,
+            finished_label,
+            finished_error,
+            finished_store_id,
+            finished_store_offset;
 
-        -- Not found may mean that the row was made anew while this statement waited for it: by a heartbeat
-        -- of the same worker, say. Then it is there now.
-        loop
-            delete from pgq.job as j
-            where j.job_id = number
-                and j.lease_token = finish_and_claim.lease_token
-            returning
-                j.queue_id,
-                j.segment,
-                j.attempt,
-                j.label,
-                j.last_error,
-                j.partition_id,
-                j.log_offset
-            into
-                finished_queue_id,
-                finished_leaf,
-                finished_attempt,
-                finished_label,
-                finished_error,
-                finished_store_id,
-                finished_store_offset;
+        if finished_queue_id is distinct from target_id then
+            if finished_queue_id is null then
+                perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
+                archives := false;
+            else
+                select q.archive, q.partition_id
+                into archives, own_store_id
+                from pgq.queue as q
+                where q.queue_id = finished_queue_id;
+            end if;
+        end if;
 
-            exit when finished_queue_id is not null
-                or not pgq._still_leased(array[number], finish_and_claim.lease_token);
-        end loop;
-
-        if finished_queue_id is not null then
-            if finished_leaf <= 3 then
-                if finished_leaf <= 1 then
-                    if finished_leaf <= 0 then
-                        insert into pgq.job_archive_0 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            0,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    else
-                        insert into pgq.job_archive_1 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            1,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    end if;
+        if archives then
+            if finished_leaf = 0 then
+                insert into pgq.job_archive_0 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                values (
+                    finish_and_claim.job_ids[1],
+                    finished_queue_id,
+                    pgq._clock(),
+                    0,
+                    finished_attempt,
+                    'acked',
+                    finished_label,
+                    finished_error,
+                    nullif(finished_store_id, own_store_id),
+                    case when finished_store_id <> own_store_id then finished_store_offset end
+                );
+            elsif finished_leaf = 1 then
+                insert into pgq.job_archive_1 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                values (
+                    finish_and_claim.job_ids[1],
+                    finished_queue_id,
+                    pgq._clock(),
+                    1,
+                    finished_attempt,
+                    'acked',
+                    finished_label,
+                    finished_error,
+                    nullif(finished_store_id, own_store_id),
+                    case when finished_store_id <> own_store_id then finished_store_offset end
+                );
+            elsif finished_leaf <= 3 then
+                if finished_leaf <= 2 then
+                    insert into pgq.job_archive_2 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    values (
+                        finish_and_claim.job_ids[1],
+                        finished_queue_id,
+                        pgq._clock(),
+                        2,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, own_store_id),
+                        case when finished_store_id <> own_store_id then finished_store_offset end
+                    );
                 else
-                    if finished_leaf <= 2 then
-                        insert into pgq.job_archive_2 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            2,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    else
-                        insert into pgq.job_archive_3 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            3,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    end if;
+                    insert into pgq.job_archive_3 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    values (
+                        finish_and_claim.job_ids[1],
+                        finished_queue_id,
+                        pgq._clock(),
+                        3,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, own_store_id),
+                        case when finished_store_id <> own_store_id then finished_store_offset end
+                    );
                 end if;
             elsif finished_leaf <= 7 then
                 if finished_leaf <= 5 then
@@ -12000,8 +12516,8 @@ begin
                             partition_id,
                             log_offset
                         )
-                        select
-                            number,
+                        values (
+                            finish_and_claim.job_ids[1],
                             finished_queue_id,
                             pgq._clock(),
                             4,
@@ -12009,11 +12525,9 @@ begin
                             'acked',
                             finished_label,
                             finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
                     else
                         insert into pgq.job_archive_5 (
                             job_id,
@@ -12027,8 +12541,8 @@ begin
                             partition_id,
                             log_offset
                         )
-                        select
-                            number,
+                        values (
+                            finish_and_claim.job_ids[1],
                             finished_queue_id,
                             pgq._clock(),
                             5,
@@ -12036,11 +12550,9 @@ begin
                             'acked',
                             finished_label,
                             finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
                     end if;
                 else
                     if finished_leaf <= 6 then
@@ -12056,8 +12568,8 @@ begin
                             partition_id,
                             log_offset
                         )
-                        select
-                            number,
+                        values (
+                            finish_and_claim.job_ids[1],
                             finished_queue_id,
                             pgq._clock(),
                             6,
@@ -12065,11 +12577,9 @@ begin
                             'acked',
                             finished_label,
                             finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
                     else
                         insert into pgq.job_archive_7 (
                             job_id,
@@ -12083,8 +12593,8 @@ begin
                             partition_id,
                             log_offset
                         )
-                        select
-                            number,
+                        values (
+                            finish_and_claim.job_ids[1],
                             finished_queue_id,
                             pgq._clock(),
                             7,
@@ -12092,14 +12602,12 @@ begin
                             'acked',
                             finished_label,
                             finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
                     end if;
                 end if;
-            elsif finished_leaf < 16 then
+            elsif finished_leaf <= 15 then
                 if finished_leaf <= 11 then
                     if finished_leaf <= 9 then
                         if finished_leaf <= 8 then
@@ -12115,8 +12623,8 @@ begin
                                 partition_id,
                                 log_offset
                             )
-                            select
-                                number,
+                            values (
+                                finish_and_claim.job_ids[1],
                                 finished_queue_id,
                                 pgq._clock(),
                                 8,
@@ -12124,11 +12632,9 @@ begin
                                 'acked',
                                 finished_label,
                                 finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
                         else
                             insert into pgq.job_archive_9 (
                                 job_id,
@@ -12142,8 +12648,8 @@ begin
                                 partition_id,
                                 log_offset
                             )
-                            select
-                                number,
+                            values (
+                                finish_and_claim.job_ids[1],
                                 finished_queue_id,
                                 pgq._clock(),
                                 9,
@@ -12151,11 +12657,9 @@ begin
                                 'acked',
                                 finished_label,
                                 finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
                         end if;
                     else
                         if finished_leaf <= 10 then
@@ -12171,8 +12675,8 @@ begin
                                 partition_id,
                                 log_offset
                             )
-                            select
-                                number,
+                            values (
+                                finish_and_claim.job_ids[1],
                                 finished_queue_id,
                                 pgq._clock(),
                                 10,
@@ -12180,11 +12684,9 @@ begin
                                 'acked',
                                 finished_label,
                                 finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
                         else
                             insert into pgq.job_archive_11 (
                                 job_id,
@@ -12198,8 +12700,8 @@ begin
                                 partition_id,
                                 log_offset
                             )
-                            select
-                                number,
+                            values (
+                                finish_and_claim.job_ids[1],
                                 finished_queue_id,
                                 pgq._clock(),
                                 11,
@@ -12207,11 +12709,9 @@ begin
                                 'acked',
                                 finished_label,
                                 finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
                         end if;
                     end if;
                 else
@@ -12229,8 +12729,8 @@ begin
                                 partition_id,
                                 log_offset
                             )
-                            select
-                                number,
+                            values (
+                                finish_and_claim.job_ids[1],
                                 finished_queue_id,
                                 pgq._clock(),
                                 12,
@@ -12238,11 +12738,9 @@ begin
                                 'acked',
                                 finished_label,
                                 finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
                         else
                             insert into pgq.job_archive_13 (
                                 job_id,
@@ -12256,8 +12754,8 @@ begin
                                 partition_id,
                                 log_offset
                             )
-                            select
-                                number,
+                            values (
+                                finish_and_claim.job_ids[1],
                                 finished_queue_id,
                                 pgq._clock(),
                                 13,
@@ -12265,11 +12763,9 @@ begin
                                 'acked',
                                 finished_label,
                                 finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
                         end if;
                     else
                         if finished_leaf <= 14 then
@@ -12285,8 +12781,8 @@ begin
                                 partition_id,
                                 log_offset
                             )
-                            select
-                                number,
+                            values (
+                                finish_and_claim.job_ids[1],
                                 finished_queue_id,
                                 pgq._clock(),
                                 14,
@@ -12294,11 +12790,9 @@ begin
                                 'acked',
                                 finished_label,
                                 finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
                         else
                             insert into pgq.job_archive_15 (
                                 job_id,
@@ -12312,8 +12806,8 @@ begin
                                 partition_id,
                                 log_offset
                             )
-                            select
-                                number,
+                            values (
+                                finish_and_claim.job_ids[1],
                                 finished_queue_id,
                                 pgq._clock(),
                                 15,
@@ -12321,11 +12815,9 @@ begin
                                 'acked',
                                 finished_label,
                                 finished_error,
-                                nullif(finished_store_id, q.partition_id),
-                                case when q.partition_id <> finished_store_id then finished_store_offset end
-                            from pgq.queue as q
-                            where q.queue_id = finished_queue_id
-                                and q.archive;
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
                         end if;
                     end if;
                 end if;
@@ -12343,7 +12835,7 @@ begin
                         partition_id,
                         log_offset
                     )
-                    select
+                    values (
                         $1,
                         $2,
                         pgq._clock(),
@@ -12352,200 +12844,177 @@ begin
                         'acked',
                         $4,
                         $5,
-                        nullif($6, q.partition_id),
-                        case when q.partition_id <> $6 then $7 end
-                    from pgq.queue as q
-                    where q.queue_id = $2
-                        and q.archive
+                        nullif($6, $7),
+                        case when $6 <> $7 then $8 end
+                    )
                 $leaf$, finished_leaf)
-                using number, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, finished_store_offset;
+                using finish_and_claim.job_ids[1], finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, own_store_id, finished_store_offset;
             end if;
-        end if;
-
-        if finished_queue_id is null then
-            perform pgq._fail_job_lost(array[number]);
         end if;
     elsif cardinality(finish_and_claim.job_ids) > 1 then
         perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
     end if;
 
-    select
-        q.queue_id,
-        q.lease,
-        q.max_attempts,
-        q.paused,
-        f.floor_times,
-        f.floor_ids,
-        f.floor_times[1],
-        f.floor_ids[1],
-        f.recorded_at
-    into
-        target_id,
-        queue_lease,
-        max_attempts,
-        paused,
-        floor_times,
-        floor_ids,
-        first_time,
-        first_id,
-        recorded_at
-    from pgq.queue as q
-    cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at
-        from pgq.queue_floor as g
-        where g.queue_id = q.queue_id
-            and g.label = ''
-        order by g.seq desc
-        limit 1
-    ) as f
-    where q.queue = finish_and_claim.queue;
-
-    if target_id is null then
-        perform pgq._fail_unknown_queue(finish_and_claim.queue);
-    end if;
-    if paused or wanted = 0 then
-        return;
-    end if;
-
-    token := gen_random_uuid();
-    moment := pgq._clock();
-
-    -- One job of priority 0, as most are: without arrays, which takes less time. visible_at is set
-    -- by a clock that is read behind the lock: by then this transaction has its id, on which the
-    -- floor relies.
-    if wanted = 1 and finish_and_claim.label is null then
-        with taken as (
-            delete from pgq.job as j
-            where j.job_id = (
-                select k.job_id
-                from pgq.job as k
-                where k.queue_id = target_id
-                    and k.priority = 0
-                    and (k.visible_at, k.job_id) >= (first_time, first_id)
-                    and k.visible_at <= moment
-                    and (k.expires_at is null or k.expires_at > moment)
-                order by k.visible_at, k.job_id
-                limit 1
-                for update skip locked
-            )
-            returning j.*
-        )
-
-        insert into pgq.job (
-            job_id,
-            queue_id,
-            partition_id,
-            log_offset,
-            expires_at,
-            visible_at,
-            segment,
-            attempt,
-            priority,
-            last_attempt,
-            lease_token,
-            label,
-            last_error
-        )
+    if usual then
         select
-            t.job_id,
-            t.queue_id,
-            t.partition_id,
-            t.log_offset,
-            t.expires_at,
-            pgq._clock() + coalesce(finish_and_claim.lease, queue_lease),
-            t.segment,
-            t.attempt + 1,
-            t.priority,
-            (t.attempt + 1 >= max_attempts) is true,
-            token,
-            t.label,
-            t.last_error
-        from taken as t
-        returning job_id, partition_id, log_offset, visible_at, segment, attempt, label
-        into number, store_id, store_offset, leased_until, leaf, delivery, job_label;
+            f.floor_times[1],
+            f.floor_ids[1],
+            f.recorded_at between moment - interval '20 milliseconds' and moment
+        into first_time, first_id, fresh
+        from pgq.queue_floor as f
+        where f.queue_id = target_id
+            and f.label = ''
+        order by f.seq desc
+        limit 1;
 
-        if delivery <= max_attempts or max_attempts is null and delivery is not null then
-            if recorded_at not between moment - interval '20 milliseconds' and moment then
+        -- By its place, which takes less time than by its id. A row that cleanup has moved to another
+        -- place since is not found; _claim_jobs then finds it.
+        delete from pgq.job as j
+        where j.ctid = (
+            select k.ctid
+            from pgq.job as k
+            where k.queue_id = target_id
+                and k.priority = 0
+                and (k.visible_at, k.job_id) >= (first_time, first_id)
+                and k.visible_at <= moment
+                and (k.expires_at is null or k.expires_at > moment)
+            order by k.visible_at, k.job_id
+            limit 1
+            for update skip locked
+        )
+        returning
+            j.job_id,
+            j.partition_id,
+            j.log_offset,
+            j.expires_at,
+            j.segment,
+            j.attempt + 1,
+            j.label,
+            j.last_error
+        into number, store_id, store_offset, ends_at, leaf, delivery, job_label, job_error;
+
+        if found then
+            -- The clock is read behind the lock: by now this transaction has its id, on which the
+            -- floor relies.
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                last_attempt,
+                lease_token,
+                label,
+                last_error
+            )
+            values (
+                number,
+                target_id,
+                store_id,
+                store_offset,
+                ends_at,
+                pgq._clock() + keep,
+                leaf,
+                delivery,
+                0,
+                delivery >= most_attempts,
+                token,
+                job_label,
+                job_error
+            )
+            returning visible_at
+            into keep_until;
+
+            if delivery > most_attempts or not fresh then
+                if delivery > most_attempts then
+                    perform pgq._bury(
+                        array[number], most_attempts, 'the lease of the last attempt ran out'
+                    );
+
+                    return query
+                    select c.*
+                    from pgq._claim_jobs(
+                        finish_and_claim.queue, 1, 0, finish_and_claim.lease, finish_and_claim.label, true
+                    ) as c;
+                    return;
+                end if;
+
                 perform pgq._raise_floor(target_id, null, moment);
             end if;
 
-            if leaf <= 3 then
-                if leaf <= 1 then
-                    if leaf <= 0 then
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            leased_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_0 as m
-                            on m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    else
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            leased_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_1 as m
-                            on m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    end if;
+            if leaf = 0 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_0 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            elsif leaf = 1 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_1 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
                 else
-                    if leaf <= 2 then
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            leased_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_2 as m
-                            on m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    else
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            leased_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_3 as m
-                            on m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    end if;
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
                 end if;
             elsif leaf <= 7 then
                 if leaf <= 5 then
@@ -12555,7 +13024,7 @@ begin
                             number,
                             token,
                             delivery,
-                            leased_until,
+                            keep_until,
                             m.published_at,
                             0,
                             m.key,
@@ -12563,9 +13032,8 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_4 as m
-                            on m.partition_id = store_id
+                        from pgq.message_4 as m
+                        where m.partition_id = store_id
                             and m.log_offset = store_offset;
                     else
                         return query
@@ -12573,7 +13041,7 @@ begin
                             number,
                             token,
                             delivery,
-                            leased_until,
+                            keep_until,
                             m.published_at,
                             0,
                             m.key,
@@ -12581,9 +13049,8 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_5 as m
-                            on m.partition_id = store_id
+                        from pgq.message_5 as m
+                        where m.partition_id = store_id
                             and m.log_offset = store_offset;
                     end if;
                 else
@@ -12593,7 +13060,7 @@ begin
                             number,
                             token,
                             delivery,
-                            leased_until,
+                            keep_until,
                             m.published_at,
                             0,
                             m.key,
@@ -12601,9 +13068,8 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_6 as m
-                            on m.partition_id = store_id
+                        from pgq.message_6 as m
+                        where m.partition_id = store_id
                             and m.log_offset = store_offset;
                     else
                         return query
@@ -12611,7 +13077,7 @@ begin
                             number,
                             token,
                             delivery,
-                            leased_until,
+                            keep_until,
                             m.published_at,
                             0,
                             m.key,
@@ -12619,13 +13085,12 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from (values (0)) as one (n)
-                        left join pgq.message_7 as m
-                            on m.partition_id = store_id
+                        from pgq.message_7 as m
+                        where m.partition_id = store_id
                             and m.log_offset = store_offset;
                     end if;
                 end if;
-            elsif leaf < 16 then
+            elsif leaf <= 15 then
                 if leaf <= 11 then
                     if leaf <= 9 then
                         if leaf <= 8 then
@@ -12634,7 +13099,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -12642,9 +13107,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_8 as m
-                                on m.partition_id = store_id
+                            from pgq.message_8 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         else
                             return query
@@ -12652,7 +13116,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -12660,9 +13124,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_9 as m
-                                on m.partition_id = store_id
+                            from pgq.message_9 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         end if;
                     else
@@ -12672,7 +13135,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -12680,9 +13143,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_10 as m
-                                on m.partition_id = store_id
+                            from pgq.message_10 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         else
                             return query
@@ -12690,7 +13152,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -12698,9 +13160,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_11 as m
-                                on m.partition_id = store_id
+                            from pgq.message_11 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         end if;
                     end if;
@@ -12712,7 +13173,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -12720,9 +13181,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_12 as m
-                                on m.partition_id = store_id
+                            from pgq.message_12 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         else
                             return query
@@ -12730,7 +13190,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -12738,9 +13198,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_13 as m
-                                on m.partition_id = store_id
+                            from pgq.message_13 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         end if;
                     else
@@ -12750,7 +13209,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -12758,9 +13217,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_14 as m
-                                on m.partition_id = store_id
+                            from pgq.message_14 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         else
                             return query
@@ -12768,7 +13226,7 @@ begin
                                 number,
                                 token,
                                 delivery,
-                                leased_until,
+                                keep_until,
                                 m.published_at,
                                 0,
                                 m.key,
@@ -12776,9 +13234,8 @@ begin
                                 m.headers,
                                 m.payload,
                                 m.body
-                            from (values (0)) as one (n)
-                            left join pgq.message_15 as m
-                                on m.partition_id = store_id
+                            from pgq.message_15 as m
+                            where m.partition_id = store_id
                                 and m.log_offset = store_offset;
                         end if;
                     end if;
@@ -12797,37 +13254,36 @@ begin
                         m.headers,
                         m.payload,
                         m.body
-                    from (values (0)) as one (n)
-                    left join pgq.message_%1$s as m
-                        on m.partition_id = $6
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $6
                         and m.log_offset = $7
                 $leaf$, leaf)
-                using number, token, delivery, leased_until, job_label, store_id, store_offset;
+                using number, token, delivery, keep_until, job_label, store_id, store_offset;
+            end if;
+            if not found then
+                -- It is leased, so it is returned, whatever happened to its message.
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    null::timestamptz,
+                    0,
+                    null::text,
+                    job_label,
+                    null::jsonb,
+                    null::jsonb,
+                    null::bytea;
             end if;
             return;
-        end if;
-
-        if delivery > max_attempts then
-            perform pgq._bury(
-                array[number], max_attempts, 'the lease of the last attempt ran out'
-            );
         end if;
     end if;
 
     return query
     select c.*
     from pgq._claim_jobs(
-        target_id,
-        wanted,
-        coalesce(finish_and_claim.lease, queue_lease),
-        max_attempts,
-        finish_and_claim.label,
-        floor_times,
-        floor_ids,
-        recorded_at,
-        moment,
-        token,
-        delivery is not null
+        finish_and_claim.queue, coalesce(finish_and_claim.max_jobs,1), 0, finish_and_claim.lease, finish_and_claim.label, false
     ) as c;
 end
 $$;
@@ -12856,7 +13312,6 @@ set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
-    number bigint := ack.job_id;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;
@@ -12864,98 +13319,88 @@ declare
     finished_error text;
     finished_store_id bigint;
     finished_store_offset bigint;
+    archives boolean;
+    own_store_id bigint;
 begin
-    if number is null or ack.lease_token is null then
-        perform pgq._check_lease(number, ack.lease_token);
-    end if;
-
     -- What _finish does for many, in plain statements: for one job they take less time.
-    -- Not found may mean that the row was made anew while this statement waited for it: by a heartbeat
-    -- of the same worker, say. Then it is there now.
-    loop
-        delete from pgq.job as j
-        where j.job_id = number
-            and j.lease_token = ack.lease_token
-        returning
-            j.queue_id,
-            j.segment,
-            j.attempt,
-            j.label,
-            j.last_error,
-            j.partition_id,
-            j.log_offset
-        into
-            finished_queue_id,
-            finished_leaf,
-            finished_attempt,
-            finished_label,
-            finished_error,
-            finished_store_id,
-            finished_store_offset;
+    delete from pgq.job as j
+    where j.job_id = ack.job_id
+        and j.lease_token = ack.lease_token
+    returning
+        j.queue_id,
+        j.segment,
+        j.attempt,
+        j.label,
+        j.last_error,
+        j.partition_id,
+        j.log_offset
+    into
+        finished_queue_id,
+        finished_leaf,
+        finished_attempt,
+        finished_label,
+        finished_error,
+        finished_store_id,
+        finished_store_offset;
 
-        exit when finished_queue_id is not null
-            or not pgq._still_leased(array[number], ack.lease_token);
-    end loop;
+    if found then
+        select q.archive, q.partition_id
+        into archives, own_store_id
+        from pgq.queue as q
+        where q.queue_id = finished_queue_id;
 
-    if finished_queue_id is not null then
-        if finished_leaf <= 3 then
-            if finished_leaf <= 1 then
-                if finished_leaf <= 0 then
-                    insert into pgq.job_archive_0 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    select
-                        number,
-                        finished_queue_id,
-                        pgq._clock(),
-                        0,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, q.partition_id),
-                        case when q.partition_id <> finished_store_id then finished_store_offset end
-                    from pgq.queue as q
-                    where q.queue_id = finished_queue_id
-                        and q.archive;
-                else
-                    insert into pgq.job_archive_1 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    select
-                        number,
-                        finished_queue_id,
-                        pgq._clock(),
-                        1,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, q.partition_id),
-                        case when q.partition_id <> finished_store_id then finished_store_offset end
-                    from pgq.queue as q
-                    where q.queue_id = finished_queue_id
-                        and q.archive;
-                end if;
-            else
+        if archives then
+            if finished_leaf = 0 then
+                insert into pgq.job_archive_0 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                values (
+                    ack.job_id,
+                    finished_queue_id,
+                    pgq._clock(),
+                    0,
+                    finished_attempt,
+                    'acked',
+                    finished_label,
+                    finished_error,
+                    nullif(finished_store_id, own_store_id),
+                    case when finished_store_id <> own_store_id then finished_store_offset end
+                );
+            elsif finished_leaf = 1 then
+                insert into pgq.job_archive_1 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                values (
+                    ack.job_id,
+                    finished_queue_id,
+                    pgq._clock(),
+                    1,
+                    finished_attempt,
+                    'acked',
+                    finished_label,
+                    finished_error,
+                    nullif(finished_store_id, own_store_id),
+                    case when finished_store_id <> own_store_id then finished_store_offset end
+                );
+            elsif finished_leaf <= 3 then
                 if finished_leaf <= 2 then
                     insert into pgq.job_archive_2 (
                         job_id,
@@ -12969,8 +13414,8 @@ begin
                         partition_id,
                         log_offset
                     )
-                    select
-                        number,
+                    values (
+                        ack.job_id,
                         finished_queue_id,
                         pgq._clock(),
                         2,
@@ -12978,11 +13423,9 @@ begin
                         'acked',
                         finished_label,
                         finished_error,
-                        nullif(finished_store_id, q.partition_id),
-                        case when q.partition_id <> finished_store_id then finished_store_offset end
-                    from pgq.queue as q
-                    where q.queue_id = finished_queue_id
-                        and q.archive;
+                        nullif(finished_store_id, own_store_id),
+                        case when finished_store_id <> own_store_id then finished_store_offset end
+                    );
                 else
                     insert into pgq.job_archive_3 (
                         job_id,
@@ -12996,8 +13439,8 @@ begin
                         partition_id,
                         log_offset
                     )
-                    select
-                        number,
+                    values (
+                        ack.job_id,
                         finished_queue_id,
                         pgq._clock(),
                         3,
@@ -13005,73 +13448,333 @@ begin
                         'acked',
                         finished_label,
                         finished_error,
-                        nullif(finished_store_id, q.partition_id),
-                        case when q.partition_id <> finished_store_id then finished_store_offset end
-                    from pgq.queue as q
-                    where q.queue_id = finished_queue_id
-                        and q.archive;
+                        nullif(finished_store_id, own_store_id),
+                        case when finished_store_id <> own_store_id then finished_store_offset end
+                    );
                 end if;
-            end if;
-        elsif finished_leaf <= 7 then
-            if finished_leaf <= 5 then
-                if finished_leaf <= 4 then
-                    insert into pgq.job_archive_4 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    select
-                        number,
-                        finished_queue_id,
-                        pgq._clock(),
-                        4,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, q.partition_id),
-                        case when q.partition_id <> finished_store_id then finished_store_offset end
-                    from pgq.queue as q
-                    where q.queue_id = finished_queue_id
-                        and q.archive;
+            elsif finished_leaf <= 7 then
+                if finished_leaf <= 5 then
+                    if finished_leaf <= 4 then
+                        insert into pgq.job_archive_4 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            ack.job_id,
+                            finished_queue_id,
+                            pgq._clock(),
+                            4,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    else
+                        insert into pgq.job_archive_5 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            ack.job_id,
+                            finished_queue_id,
+                            pgq._clock(),
+                            5,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    end if;
                 else
-                    insert into pgq.job_archive_5 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    select
-                        number,
-                        finished_queue_id,
-                        pgq._clock(),
-                        5,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, q.partition_id),
-                        case when q.partition_id <> finished_store_id then finished_store_offset end
-                    from pgq.queue as q
-                    where q.queue_id = finished_queue_id
-                        and q.archive;
+                    if finished_leaf <= 6 then
+                        insert into pgq.job_archive_6 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            ack.job_id,
+                            finished_queue_id,
+                            pgq._clock(),
+                            6,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    else
+                        insert into pgq.job_archive_7 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            ack.job_id,
+                            finished_queue_id,
+                            pgq._clock(),
+                            7,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    end if;
+                end if;
+            elsif finished_leaf <= 15 then
+                if finished_leaf <= 11 then
+                    if finished_leaf <= 9 then
+                        if finished_leaf <= 8 then
+                            insert into pgq.job_archive_8 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                8,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_9 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                9,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    else
+                        if finished_leaf <= 10 then
+                            insert into pgq.job_archive_10 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                10,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_11 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                11,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    end if;
+                else
+                    if finished_leaf <= 13 then
+                        if finished_leaf <= 12 then
+                            insert into pgq.job_archive_12 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                12,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_13 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                13,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    else
+                        if finished_leaf <= 14 then
+                            insert into pgq.job_archive_14 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                14,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_15 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                15,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    end if;
                 end if;
             else
-                if finished_leaf <= 6 then
-                    insert into pgq.job_archive_6 (
+                execute format($leaf$
+                    insert into pgq.job_archive_%1$s (
                         job_id,
                         queue_id,
                         ended_at,
@@ -13083,313 +13786,32 @@ begin
                         partition_id,
                         log_offset
                     )
-                    select
-                        number,
-                        finished_queue_id,
+                    values (
+                        $1,
+                        $2,
                         pgq._clock(),
-                        6,
-                        finished_attempt,
+                        %1$s,
+                        $3,
                         'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, q.partition_id),
-                        case when q.partition_id <> finished_store_id then finished_store_offset end
-                    from pgq.queue as q
-                    where q.queue_id = finished_queue_id
-                        and q.archive;
-                else
-                    insert into pgq.job_archive_7 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
+                        $4,
+                        $5,
+                        nullif($6, $7),
+                        case when $6 <> $7 then $8 end
                     )
-                    select
-                        number,
-                        finished_queue_id,
-                        pgq._clock(),
-                        7,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, q.partition_id),
-                        case when q.partition_id <> finished_store_id then finished_store_offset end
-                    from pgq.queue as q
-                    where q.queue_id = finished_queue_id
-                        and q.archive;
-                end if;
+                $leaf$, finished_leaf)
+                using ack.job_id, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, own_store_id, finished_store_offset;
             end if;
-        elsif finished_leaf < 16 then
-            if finished_leaf <= 11 then
-                if finished_leaf <= 9 then
-                    if finished_leaf <= 8 then
-                        insert into pgq.job_archive_8 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            8,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    else
-                        insert into pgq.job_archive_9 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            9,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    end if;
-                else
-                    if finished_leaf <= 10 then
-                        insert into pgq.job_archive_10 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            10,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    else
-                        insert into pgq.job_archive_11 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            11,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    end if;
-                end if;
-            else
-                if finished_leaf <= 13 then
-                    if finished_leaf <= 12 then
-                        insert into pgq.job_archive_12 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            12,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    else
-                        insert into pgq.job_archive_13 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            13,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    end if;
-                else
-                    if finished_leaf <= 14 then
-                        insert into pgq.job_archive_14 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            14,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    else
-                        insert into pgq.job_archive_15 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            number,
-                            finished_queue_id,
-                            pgq._clock(),
-                            15,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, q.partition_id),
-                            case when q.partition_id <> finished_store_id then finished_store_offset end
-                        from pgq.queue as q
-                        where q.queue_id = finished_queue_id
-                            and q.archive;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                insert into pgq.job_archive_%1$s (
-                    job_id,
-                    queue_id,
-                    ended_at,
-                    segment,
-                    attempt,
-                    outcome,
-                    label,
-                    last_error,
-                    partition_id,
-                    log_offset
-                )
-                select
-                    $1,
-                    $2,
-                    pgq._clock(),
-                    %1$s,
-                    $3,
-                    'acked',
-                    $4,
-                    $5,
-                    nullif($6, q.partition_id),
-                    case when q.partition_id <> $6 then $7 end
-                from pgq.queue as q
-                where q.queue_id = $2
-                    and q.archive
-            $leaf$, finished_leaf)
-            using number, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, finished_store_offset;
         end if;
+        return true;
     end if;
 
-    return finished_queue_id is not null;
+    -- Not found may mean that the row was made anew while this statement waited for it: by a
+    -- heartbeat of the same worker, say. _finish looks again.
+    perform pgq._check_lease(ack.job_id, ack.lease_token);
+    return exists (
+        select
+        from pgq._finish(array[ack.job_id], ack.lease_token, 'acked', null, false)
+    );
 end
 $$;
 
@@ -14817,95 +15239,91 @@ begin
     tip_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
-    if state.segment <= 3 then
-        if state.segment <= 1 then
-            if state.segment <= 0 then
-                insert into pgq.message_0 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
+    if state.segment = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            state.partition_id,
+            b.log_offset,
+            stamp,
+            0,
+            b.key,
+            b.header,
+            null,
+            substring(whole from b.start for b.length)
+        from (
+            select
+                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                unnest(_publish_packed.starts) as start,
+                unnest(_publish_packed.lengths) as length,
+                unnest(_publish_packed.keys) as key,
+                unnest(_publish_packed.headers) as header
+        ) as b;
+    elsif state.segment = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            state.partition_id,
+            b.log_offset,
+            stamp,
+            1,
+            b.key,
+            b.header,
+            null,
+            substring(whole from b.start for b.length)
+        from (
+            select
+                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                unnest(_publish_packed.starts) as start,
+                unnest(_publish_packed.lengths) as length,
+                unnest(_publish_packed.keys) as key,
+                unnest(_publish_packed.headers) as header
+        ) as b;
+    elsif state.segment <= 3 then
+        if state.segment <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                state.partition_id,
+                b.log_offset,
+                stamp,
+                2,
+                b.key,
+                b.header,
+                null,
+                substring(whole from b.start for b.length)
+            from (
                 select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    0,
-                    b.key,
-                    b.header,
-                    null,
-                    substring(whole from b.start for b.length)
-                from (
-                    select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                        unnest(_publish_packed.starts) as start,
-                        unnest(_publish_packed.lengths) as length,
-                        unnest(_publish_packed.keys) as key,
-                        unnest(_publish_packed.headers) as header
-                ) as b;
-            else
-                insert into pgq.message_1 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    1,
-                    b.key,
-                    b.header,
-                    null,
-                    substring(whole from b.start for b.length)
-                from (
-                    select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                        unnest(_publish_packed.starts) as start,
-                        unnest(_publish_packed.lengths) as length,
-                        unnest(_publish_packed.keys) as key,
-                        unnest(_publish_packed.headers) as header
-                ) as b;
-            end if;
+                    generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                    unnest(_publish_packed.starts) as start,
+                    unnest(_publish_packed.lengths) as length,
+                    unnest(_publish_packed.keys) as key,
+                    unnest(_publish_packed.headers) as header
+            ) as b;
         else
-            if state.segment <= 2 then
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                state.partition_id,
+                b.log_offset,
+                stamp,
+                3,
+                b.key,
+                b.header,
+                null,
+                substring(whole from b.start for b.length)
+            from (
                 select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    2,
-                    b.key,
-                    b.header,
-                    null,
-                    substring(whole from b.start for b.length)
-                from (
-                    select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                        unnest(_publish_packed.starts) as start,
-                        unnest(_publish_packed.lengths) as length,
-                        unnest(_publish_packed.keys) as key,
-                        unnest(_publish_packed.headers) as header
-                ) as b;
-            else
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    3,
-                    b.key,
-                    b.header,
-                    null,
-                    substring(whole from b.start for b.length)
-                from (
-                    select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
-                        unnest(_publish_packed.starts) as start,
-                        unnest(_publish_packed.lengths) as length,
-                        unnest(_publish_packed.keys) as key,
-                        unnest(_publish_packed.headers) as header
-                ) as b;
-            end if;
+                    generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                    unnest(_publish_packed.starts) as start,
+                    unnest(_publish_packed.lengths) as length,
+                    unnest(_publish_packed.keys) as key,
+                    unnest(_publish_packed.headers) as header
+            ) as b;
         end if;
     elsif state.segment <= 7 then
         if state.segment <= 5 then
@@ -14997,7 +15415,7 @@ begin
                 ) as b;
             end if;
         end if;
-    elsif state.segment < 16 then
+    elsif state.segment <= 15 then
         if state.segment <= 11 then
             if state.segment <= 9 then
                 if state.segment <= 8 then

@@ -1,8 +1,8 @@
 """Write out what the sources say once: statements that name their leaf, and shared parts.
 
 ``-- paste: parts/claim.plpgsql`` stands for that file, beside the source; ``{function}`` in
-it is the name of the function that it is pasted into. A call would cost such a function more than
-the part itself.
+it is the name of the function that it is pasted into, and after ``with least = 1, most = 9``
+``{least}`` is 1. A call would cost such a function more than the part itself.
 
 A plan that goes through the partitioned parent locks every leaf, so what runs often names the one
 leaf it needs. The sources have such statements once::
@@ -30,6 +30,8 @@ __all__ = ["STATIC", "write_out"]
 
 STATIC = 16
 
+_GROUPS = ((0, 0), (1, 1), (2, 3), (4, 7), (8, STATIC - 1))
+
 _MARKED = re.compile(
     r"^(?P<indent> *)-- for the leaf: (?P<leaf>\S+)\n(?P<body>.*?)^ *-- end of the leaf\n",
     re.MULTILINE | re.DOTALL,
@@ -38,7 +40,10 @@ _BRACES = re.compile(r"\{([^{}]+)\}")
 _INTO = re.compile(r"\ninto (.*)\Z", re.DOTALL)
 
 
-_PASTE = re.compile(r"^(?P<indent> *)-- paste: (?P<part>\S+)\n", re.MULTILINE)
+_PASTE = re.compile(
+    r"^(?P<indent> *)-- paste: (?P<part>\S+)(?: with (?P<values>.+))?\n", re.MULTILINE
+)
+_VALUE = re.compile(r"(\w+) = (\S+?)(?:, |$)")
 
 
 def write_out(path: Path) -> str:
@@ -46,6 +51,8 @@ def write_out(path: Path) -> str:
 
     def part(found: re.Match[str]) -> str:
         text = (path.parent / found["part"]).read_text().replace("{function}", path.stem)
+        for name, value in _VALUE.findall(found["values"] or ""):
+            text = text.replace(f"{{{name}}}", value)
         return textwrap.indent(text, found["indent"])
 
     result = _MARKED.sub(_copies, _PASTE.sub(part, path.read_text()))
@@ -65,15 +72,17 @@ def _copies(match: re.Match[str]) -> str:
 
 
 def _tree(leaf: str, body: list[str], first: int, last: int) -> list[str]:
-    # Each condition takes time, so the first leaves, which are used most, have the fewest.
+    # Each condition takes time. The lowest free leaf is taken first, so the low ones are used most
+    # and have the fewest.
     if first == 0 and last == STATIC:
+        lines = []
+        for number, (low, high) in enumerate(_GROUPS):
+            lines += [
+                f"{'elsif' if number else 'if'} {leaf} {'=' if low == high else '<='} {high} then",
+                *_deeper(_tree(leaf, body, low, high)),
+            ]
         return [
-            f"if {leaf} <= 3 then",
-            *_deeper(_tree(leaf, body, 0, 3)),
-            f"elsif {leaf} <= 7 then",
-            *_deeper(_tree(leaf, body, 4, 7)),
-            f"elsif {leaf} < {STATIC} then",
-            *_deeper(_tree(leaf, body, 8, STATIC - 1)),
+            *lines,
             "else",
             *_deeper([line for part in body for line in _dynamic(leaf, part)]),
             "end if;",

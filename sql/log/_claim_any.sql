@@ -16,6 +16,8 @@ declare
     claimed pgq._claim_state;
     first_available bigint;
 begin
+    perform pgq._check_count('max_messages', _claim_any.max_messages, 1, 1000000);
+
     loop
         state := pgq._lock_group(
             _claim_any.topic, _claim_any.consumer_group, _claim_any.partition, true

@@ -17,21 +17,47 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    place integer;
+    target_id bigint;
+    number integer;
+    home_id bigint;
+    leaf integer;
+    entered_offset bigint;
+    current_seq bigint;
+    position bigint;
+    ready boolean;
+    last_message pgq.message_record;
+    keep interval;
+    token uuid;
+    taken_to bigint;
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    claimed := pgq._claim(
-        consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
-    );
-    if claimed.partition is null then
+    -- paste: parts/take.plpgsql
+
+    if taken_to = position then
+        return next last_message;
         return;
     end if;
+    if taken_to is null then
+        claimed := pgq._claim_any(
+            consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
+        );
+        if claimed.partition is null then
+            return;
+        end if;
+        number := claimed.partition;
+        home_id := claimed.partition_id;
+        leaf := claimed.segment;
+        position := claimed.first_offset;
+        taken_to := claimed.last_offset;
+    end if;
 
-    if claimed.segment is not null then
-        -- for the leaf: claimed.segment
+    if leaf is not null then
+        -- for the leaf: leaf
         return query
         select
-            {claimed.partition},
+            {number},
             m.log_offset,
             m.published_at,
             m.key,
@@ -39,21 +65,19 @@ begin
             m.payload,
             m.body
         from pgq.message_{leaf} as m
-        where m.partition_id = {claimed.partition_id}
-            and m.log_offset between {claimed.first_offset} and {claimed.last_offset}
+        where m.partition_id = {home_id}
+            and m.log_offset between {position} and {taken_to}
         order by m.log_offset;
         -- end of the leaf
     else
         return query
         select m.*
-        from pgq._messages_across(
-            claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
-        ) as m;
+        from pgq._messages_across(home_id, number, position, taken_to) as m;
     end if;
 
     -- Cleanup may have emptied a segment since the claim.
     get diagnostics read_rows = row_count;
-    if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
+    if read_rows <> taken_to - position + 1 then
         perform pgq._fail_truncated(consume.topic);
     end if;
 end

@@ -17,6 +17,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    place integer;
     home_id bigint;
     leaf integer;
     first_offset bigint;
@@ -25,7 +26,6 @@ declare
     newest_offset bigint;
     newest_at timestamptz;
     notify boolean;
-    moment timestamptz;
     state pgq._partition_state;
     published pgq.message_position;
 begin
@@ -54,6 +54,8 @@ begin
     -- The usual case in one statement; _lock_partition knows the others. The one place where
     -- another partition than the nearest free one is worth the wait is behind a key.
     if publish.partition is null and publish.key is null then
+        place := pgq._ring();
+
         select
             p.partition,
             p.partition_id,
@@ -72,7 +74,7 @@ begin
             notify
         from pgq.partition as p
         where p.topic = publish.topic
-            and p.ring <= pgq._ring()
+            and p.ring <= place
         order by p.ring desc
         limit 1
         for no key update skip locked;
@@ -109,15 +111,19 @@ begin
         for no key update;
     end if;
 
-    moment := pgq._clock();
-    if (until > moment) is not true then
-        state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
-        published.partition := state.partition;
-        home_id := state.partition_id;
-        leaf := state.segment;
-        first_offset := state.segment_first_offset;
-        entered_at := state.segment_entered_at;
-        notify := state.notify;
+    if (until > pgq._clock() and not notify) is not true then
+        if (until > pgq._clock()) is not true then
+            state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
+            published.partition := state.partition;
+            home_id := state.partition_id;
+            leaf := state.segment;
+            first_offset := state.segment_first_offset;
+            entered_at := state.segment_entered_at;
+            notify := state.notify;
+        end if;
+        if notify then
+            perform pg_notify('pgq_topic', publish.topic);
+        end if;
     end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
@@ -136,7 +142,7 @@ begin
     values (
         {home_id},
         coalesce({newest_offset} + 1, {first_offset}),
-        greatest({moment}, {newest_at}, {entered_at}),
+        greatest(pgq._clock(), {newest_at}, {entered_at}),
         {leaf},
         {publish.key},
         {publish.headers},
@@ -146,10 +152,6 @@ begin
     -- end of the leaf
 
     published.log_offset := coalesce(newest_offset + 1, first_offset);
-    if notify then
-        perform pg_notify('pgq_topic', publish.topic);
-    end if;
-
     return published;
 end
 $$;

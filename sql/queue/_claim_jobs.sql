@@ -1,35 +1,72 @@
 create function pgq._claim_jobs(
-    queue_id bigint,
+    queue text,
     max_jobs integer,
+    least_jobs integer,
     lease interval,
-    max_attempts integer,
     label text,
-    floor_times timestamptz[],
-    floor_ids bigint[],
-    recorded_at timestamptz,
-    moment timestamptz,
-    token uuid,
     exhausted boolean
 )
 returns setof pgq.claimed_job
 language plpgsql
 volatile
 parallel unsafe
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    times timestamptz[] := _claim_jobs.floor_times;
-    ids bigint[] := _claim_jobs.floor_ids;
-    raised_at timestamptz := _claim_jobs.recorded_at;
-    candidates bigint[];
-    leased pgq._leased_job[];
-    part pgq._leased_job[];
-    leased_until timestamptz;
-    raising boolean;
-    first_leaf integer;
-    last_leaf integer;
+    wanted integer := _claim_jobs.max_jobs;
+    target_id bigint;
+    keep interval;
+    most_attempts integer;
+    paused boolean;
+    common_times timestamptz[];
+    common_ids bigint[];
+    times timestamptz[];
+    ids bigint[];
+    raised_at timestamptz;
+    token uuid := gen_random_uuid();
+    moment timestamptz := pgq._clock();
+    keep_until timestamptz;
+    places tid[];
+    leaves integer[];
+    first integer := 1;
+    last integer;
     leaf integer;
+    raising boolean;
 begin
+    perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
+
+    select
+        q.queue_id,
+        coalesce(_claim_jobs.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        q.paused,
+        f.floor_times,
+        f.floor_ids,
+        f.recorded_at
+    into target_id, keep, most_attempts, paused, common_times, common_ids, raised_at
+    from pgq.queue as q
+    cross join lateral (
+        select g.floor_times, g.floor_ids, g.recorded_at
+        from pgq.queue_floor as g
+        where g.queue_id = q.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    where q.queue = _claim_jobs.queue;
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(_claim_jobs.queue);
+    end if;
+    if paused or wanted = 0 then
+        return;
+    end if;
+
+    times := common_times;
+    ids := common_ids;
     if _claim_jobs.label is not null then
         -- The higher one of the floors of all claims and those of this label.
         select
@@ -50,7 +87,7 @@ begin
         from (
             select h.floor_times, h.floor_ids, h.recorded_at
             from pgq.queue_floor as h
-            where h.queue_id = _claim_jobs.queue_id
+            where h.queue_id = target_id
                 and h.label = '=' || _claim_jobs.label
             order by h.seq desc
             limit 1
@@ -64,55 +101,98 @@ begin
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
     -- The limits stop the scan, and so the locking, as soon as there are enough.
     if _claim_jobs.label is null then
-        candidates := array(
-            select j.job_id
-            from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+        select array_agg(c.place), array_agg(c.segment)
+        into places, leaves
+        from (
+            select j.place, j.segment
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.job_id
+                select k.ctid as place, k.segment
                 from pgq.job as k
-                where k.queue_id = _claim_jobs.queue_id
-                    and k.priority = f.place - 1
+                where k.queue_id = target_id
+                    and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= _claim_jobs.moment
-                    and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
-                    and k.attempt < coalesce(_claim_jobs.max_attempts, 2147483647)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                    and k.attempt < most_attempts
                 order by k.visible_at, k.job_id
-                limit _claim_jobs.max_jobs
+                limit wanted
                 for update skip locked
             ) as j
-            limit _claim_jobs.max_jobs
-        );
+            limit wanted
+        ) as c;
     else
         -- The same by the index on the label; no other index knows the negative id.
-        candidates := array(
-            select j.job_id
-            from unnest(times, ids) with ordinality as f (floor_time, floor_id, place)
+        select array_agg(c.place), array_agg(c.segment)
+        into places, leaves
+        from (
+            select j.place, j.segment
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.job_id
+                select k.ctid as place, k.segment
                 from pgq.job as k
-                where -k.queue_id = -_claim_jobs.queue_id
+                where -k.queue_id = -target_id
                     and k.label = _claim_jobs.label
-                    and k.priority = f.place - 1
+                    and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= _claim_jobs.moment
-                    and (k.expires_at is null or k.expires_at > _claim_jobs.moment)
-                    and k.attempt < coalesce(_claim_jobs.max_attempts, 2147483647)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                    and k.attempt < most_attempts
                 order by k.visible_at, k.job_id
-                limit _claim_jobs.max_jobs
+                limit wanted
                 for update skip locked
             ) as j
-            limit _claim_jobs.max_jobs
-        );
+            limit wanted
+        ) as c;
     end if;
 
-    if cardinality(candidates) > 0 then
-        -- The clock is read behind the locks: by now this transaction has its id, on which the
-        -- floor relies.
-        leased_until := pgq._clock() + _claim_jobs.lease;
+    -- Now and then, and less often when there is nothing to do.
+    raising := raised_at < moment - interval '20 milliseconds'
+        and (places is not null or raised_at < moment - interval '5 seconds')
+        or raised_at > moment;
 
+    -- Where those that had all their attempts stand before all others, claims would walk them for
+    -- ever.
+    if (raising or _claim_jobs.exhausted or cardinality(places) < wanted or places is null)
+        and exists (
+            select
+            from unnest(common_times, common_ids) with ordinality
+                as f (floor_time, floor_id, priority)
+            cross join lateral (
+                select k.attempt
+                from pgq.job as k
+                where k.queue_id = target_id
+                    and k.priority = f.priority - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= moment
+                order by k.visible_at, k.job_id
+                limit 1
+            ) as j
+            where j.attempt >= most_attempts
+        )
+    then
+        perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
+    end if;
+
+    -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
+    -- The clock is read behind the locks: by now this transaction has its id, on which the floor
+    -- relies.
+    keep_until := pgq._clock() + keep;
+    while first <= cardinality(places) loop
+        leaf := leaves[first];
+        last := cardinality(places);
+        if leaf <> any(leaves) then
+            last := first;
+            while leaves[last + 1] = leaf loop
+                last := last + 1;
+            end loop;
+        end if;
+
+        -- for the leaf: leaf
+        return query
         with gone as (
             delete from pgq.job as j
-            where j.job_id = any(candidates)
+            where j.ctid = any({places[first:last]})
             returning j.*
         ),
 
@@ -138,133 +218,45 @@ begin
                 g.partition_id,
                 g.log_offset,
                 g.expires_at,
-                leased_until,
+                {keep_until},
                 g.segment,
                 g.attempt + 1,
                 g.priority,
-                (g.attempt + 1 >= _claim_jobs.max_attempts) is true,
-                _claim_jobs.token,
+                g.attempt + 1 >= {most_attempts},
+                {token},
                 g.label,
                 g.last_error
             from gone as g
         )
 
         select
-            array_agg(
-                row(
-                    g.job_id,
-                    g.attempt + 1,
-                    leased_until,
-                    g.priority,
-                    g.label,
-                    g.visible_at,
-                    g.segment,
-                    g.partition_id,
-                    g.log_offset
-                )::pgq._leased_job
-            ),
-            min(g.segment),
-            max(g.segment)
-        into leased, first_leaf, last_leaf
-        from gone as g;
-    end if;
-
-    -- Now and then, and less often when there is nothing to do.
-    raising := raised_at < _claim_jobs.moment - interval '20 milliseconds'
-        and (
-            cardinality(leased) > 0
-            or raised_at < _claim_jobs.moment - interval '5 seconds'
-        )
-        or raised_at > _claim_jobs.moment;
-
-    -- Where those that had all their attempts stand before all others, claims would walk them for
-    -- ever.
-    if (raising or _claim_jobs.exhausted or cardinality(candidates) < _claim_jobs.max_jobs)
-        and exists (
-            select
-            from unnest(_claim_jobs.floor_times, _claim_jobs.floor_ids) with ordinality
-                as f (floor_time, floor_id, place)
-            cross join lateral (
-                select k.attempt
-                from pgq.job as k
-                where k.queue_id = _claim_jobs.queue_id
-                    and k.priority = f.place - 1
-                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= _claim_jobs.moment
-                order by k.visible_at, k.job_id
-                limit 1
-            ) as j
-            where j.attempt >= _claim_jobs.max_attempts
-        )
-    then
-        perform pgq._bury_front(
-            _claim_jobs.queue_id,
-            _claim_jobs.max_attempts,
-            _claim_jobs.floor_times,
-            _claim_jobs.floor_ids,
-            _claim_jobs.moment,
-            999
-        );
-    end if;
-
-    if raising then
-        perform pgq._raise_floor(
-            _claim_jobs.queue_id, _claim_jobs.label, _claim_jobs.moment
-        );
-    end if;
-
-    if (cardinality(leased) > 0) is not true then
-        return;
-    end if;
-
-    -- Usually the payloads stand in one segment; else the jobs are looked up one by one, in order.
-    if first_leaf <> last_leaf then
-        leased := array(
-            select l
-            from unnest(leased) as l
-            order by l.priority, l.due_at, l.job_id
-        );
-    end if;
-    for number in 1 .. case when first_leaf = last_leaf then 1 else cardinality(leased) end loop
-        part := case when first_leaf = last_leaf then leased else leased[number:number] end;
-        leaf := (part[1]).segment;
-
-        -- for the leaf: leaf
-        return query
-        select
-            l.job_id,
-            {_claim_jobs.token},
-            l.attempt,
-            l.leased_until,
+            g.job_id,
+            {token},
+            g.attempt + 1,
+            {keep_until},
             m.published_at,
-            l.priority::integer,
+            g.priority::integer,
             m.key,
-            l.label,
+            g.label,
             m.headers,
             m.payload,
             m.body
-        from unnest({part}) as l
+        from gone as g
         left join pgq.message_{leaf} as m
-            on m.partition_id = l.partition_id
-            and m.log_offset = l.log_offset
-        order by l.priority, l.due_at, l.job_id;
+            on m.partition_id = g.partition_id
+            and m.log_offset = g.log_offset
+        order by g.priority, g.visible_at, g.job_id;
         -- end of the leaf
+
+        first := last + 1;
     end loop;
+
+    if raising then
+        perform pgq._raise_floor(target_id, _claim_jobs.label, moment);
+    end if;
 end
 $$;
 
-comment on function pgq._claim_jobs(
-    bigint,
-    integer,
-    interval,
-    integer,
-    text,
-    timestamptz[],
-    bigint[],
-    timestamptz,
-    timestamptz,
-    uuid,
-    boolean
-) is
+comment on function pgq._claim_jobs(text, integer, integer, interval, text, boolean) is
 'What claim_job and finish_and_claim do for many jobs, for other priorities than the first, and for
 labels.';

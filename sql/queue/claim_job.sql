@@ -12,41 +12,47 @@ security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    wanted integer := claim_job.max_jobs;
     target_id bigint;
-    queue_lease interval;
-    max_attempts integer;
-    paused boolean;
-    floor_times timestamptz[];
-    floor_ids bigint[];
+    keep interval;
+    most_attempts integer;
     first_time timestamptz;
     first_id bigint;
-    recorded_at timestamptz;
-    moment timestamptz;
     token uuid;
+    moment timestamptz;
+    usual boolean;
+    fresh boolean;
     number bigint;
     store_id bigint;
     store_offset bigint;
-    leased_until timestamptz;
+    ends_at timestamptz;
     leaf integer;
     delivery integer;
     job_label text;
+    job_error text;
+    keep_until timestamptz;
 begin
-    if (wanted between 1 and 100000) is not true then
-        perform pgq._check_count('max_jobs', wanted, 1, 100000);
-    end if;
     if claim_job.lease is not null then
         perform pgq._check_interval('lease', claim_job.lease, false);
     end if;
 
-    -- paste: parts/claim.plpgsql
+    -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
+    -- and no arrays, since each of them takes time.
+    select
+        q.queue_id,
+        coalesce(claim_job.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        gen_random_uuid(),
+        pgq._clock(),
+        claim_job.max_jobs = 1 and claim_job.label is null and not q.paused
+    into target_id, keep, most_attempts, token, moment, usual
+    from pgq.queue as q
+    where q.queue = claim_job.queue;
+
+    -- paste: parts/claim.plpgsql with most = claim_job.max_jobs, least = 1
 end
 $$;
 

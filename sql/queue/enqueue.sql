@@ -25,20 +25,25 @@ declare
     leaf integer;
     queue_delay interval;
     queue_retention interval;
-    notify boolean;
+    usual boolean;
     moment timestamptz;
     due_at timestamptz;
     number bigint;
 begin
+    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
+    -- They wait for every transaction that was running when a segment was sealed, or a floor
+    -- proposed. Few conditions, since each of them takes time.
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
-        or (enqueue.priority between 0 and 9) is not true
-        or length(enqueue.label) > 255
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        or (enqueue.priority = 0) is not true
+        or enqueue.label is not null
+        or current_setting('transaction_isolation') <> 'read committed'
+        or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
         perform pgq._check_count('priority', enqueue.priority, 0, 9);
         perform pgq._check_label(enqueue.label);
+        perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -49,30 +54,35 @@ begin
         end if;
     end if;
 
-    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
-    -- They wait for every transaction that was running when a segment was sealed, or a floor
-    -- proposed.
-    if pg_current_xact_id() is null then
-        return null;
-    end if;
-
     -- Plain statements take less time than one that reads the queue and adds the job.
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
-    into target_id, store_id, leaf, queue_delay, queue_retention, notify
+    select
+        q.queue_id,
+        q.partition_id,
+        q.segment,
+        q.delay,
+        q.retention,
+        pgq._clock(),
+        nextval('pgq.job_id'),
+        enqueue.delay is null and enqueue.run_at is null and not q.notify
+    into target_id, store_id, leaf, queue_delay, queue_retention, moment, number, usual
     from pgq.queue as q
     where q.queue = enqueue.queue;
 
-    moment := pgq._clock();
-    if target_id is null or enqueue.delay is not null or enqueue.run_at is not null then
+    if usual is not true then
         if target_id is null then
             perform pgq._fail_unknown_queue(enqueue.queue);
         end if;
-        due_at := pgq._due_at(
-            enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
-        );
+        if enqueue.delay is not null or enqueue.run_at is not null then
+            due_at := pgq._due_at(
+                enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
+            );
+        end if;
+        -- Heard when this transaction commits.
+        perform pg_notify('pgq_queue', q.queue)
+        from pgq.queue as q
+        where q.queue_id = target_id
+            and q.notify;
     end if;
-
-    number := nextval('pgq.job_id');
 
     insert into pgq.job (
         job_id,
@@ -114,10 +124,6 @@ begin
         {enqueue.body}
     );
     -- end of the leaf
-
-    if notify then
-        perform pg_notify('pgq_queue', enqueue.queue);
-    end if;
 
     return number;
 end

@@ -14,32 +14,30 @@ security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set jit = off
 set plan_cache_mode = force_generic_plan
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    wanted integer := coalesce(finish_and_claim.max_jobs, 1);
     target_id bigint;
-    queue_lease interval;
-    max_attempts integer;
-    paused boolean;
-    floor_times timestamptz[];
-    floor_ids bigint[];
+    keep interval;
+    most_attempts integer;
     first_time timestamptz;
     first_id bigint;
-    recorded_at timestamptz;
-    moment timestamptz;
     token uuid;
+    moment timestamptz;
+    usual boolean;
+    archives boolean;
+    own_store_id bigint;
+    fresh boolean;
     number bigint;
     store_id bigint;
     store_offset bigint;
-    leased_until timestamptz;
+    ends_at timestamptz;
     leaf integer;
     delivery integer;
     job_label text;
+    job_error text;
+    keep_until timestamptz;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;
@@ -48,27 +46,48 @@ declare
     finished_store_id bigint;
     finished_store_offset bigint;
 begin
-    if wanted not between 0 and 100000 then
-        perform pgq._check_count('max_jobs', wanted, 0, 100000);
-    end if;
     if finish_and_claim.lease is not null then
         perform pgq._check_interval('lease', finish_and_claim.lease, false);
     end if;
 
+    -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
+    -- and no arrays, since each of them takes time.
+    select
+        q.queue_id,
+        coalesce(finish_and_claim.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        gen_random_uuid(),
+        pgq._clock(),
+        coalesce(finish_and_claim.max_jobs, 1) = 1 and finish_and_claim.label is null and not q.paused,
+        q.archive,
+        q.partition_id
+    into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
+    from pgq.queue as q
+    where q.queue = finish_and_claim.queue;
+
     if cardinality(finish_and_claim.job_ids) = 1 then
-        number := finish_and_claim.job_ids[array_lower(finish_and_claim.job_ids, 1)];
-        perform pgq._check_lease(number, finish_and_claim.lease_token);
+        -- paste: parts/finish.plpgsql with job_id = finish_and_claim.job_ids[1]
 
-        -- paste: parts/finish.plpgsql
+        if finished_queue_id is distinct from target_id then
+            if finished_queue_id is null then
+                perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
+                archives := false;
+            else
+                select q.archive, q.partition_id
+                into archives, own_store_id
+                from pgq.queue as q
+                where q.queue_id = finished_queue_id;
+            end if;
+        end if;
 
-        if finished_queue_id is null then
-            perform pgq._fail_job_lost(array[number]);
+        if archives then
+            -- paste: parts/archive.plpgsql with job_id = finish_and_claim.job_ids[1]
         end if;
     elsif cardinality(finish_and_claim.job_ids) > 1 then
         perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
     end if;
 
-    -- paste: parts/claim.plpgsql
+    -- paste: parts/claim.plpgsql with most = coalesce(finish_and_claim.max_jobs,1), least = 0
 end
 $$;
 

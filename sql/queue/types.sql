@@ -60,17 +60,3 @@ comment on column pgq.claimed_job.label is 'Its label; null: none.';
 comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
-
-create type pgq._leased_job as (
-    job_id bigint,
-    attempt integer,
-    leased_until timestamptz,
-    priority smallint,
-    label text,
-    due_at timestamptz,
-    segment integer,
-    partition_id bigint,
-    log_offset bigint
-);
-
-comment on type pgq._leased_job is 'A job just claimed, without its payload.';

@@ -42,6 +42,19 @@ def test_the_columns_are_those_of_fetch_range(log: Log) -> None:
     )
 
 
+def test_one_message_has_all_columns(log: Log) -> None:
+    """A single message, too, is what fetch_range returns."""
+    topic = new_topic(log)
+    log.publish(topic=topic, payload={"a": 1}, key="k", headers={"h": 1})
+    log.publish(topic=topic, body=b"\x00")
+    for number in (1, 2):
+        rows = consume(log, topic, max_messages=1)
+        assert rows == log.fetch_range(
+            topic=topic, partition=0, first_offset=number, last_offset=number
+        )
+    assert consume(log, topic, max_messages=1) == []
+
+
 def test_all_rows_are_of_one_partition(log: Log) -> None:
     """Each call reads one partition, each partition has its turn, each message comes once."""
     topic = new_topic(log, partitions=3, messages=4)

@@ -148,6 +148,31 @@ def test_archive_switched_off(connection: AnyConnection) -> None:
     )
 
 
+@pytest.mark.parametrize("archive", [True, False])
+def test_a_job_of_another_queue(connection: AnyConnection, queue: str, archive: bool) -> None:
+    """It is finished as its own queue says; the next one comes from the queue that is named."""
+    other = new_queue(connection, archive=archive)
+    enqueue(connection, other, "first")
+    next_id = enqueue(connection, queue, "next")
+    held = claim_one(connection, other)
+    assert [job.job_id for job in go_on(connection, queue, held)] == [next_id]
+    assert stats(connection, other) == {}
+    assert connection.execute(
+        "select job_id, payload from pgq.archived_jobs where queue = %s", [other]
+    ).fetchall() == ([(held.job_id, "first")] if archive else [])
+
+
+def test_an_array_that_begins_elsewhere(connection: AnyConnection, queue: str) -> None:
+    """What the array calls its first element does not matter."""
+    enqueue(connection, queue)
+    held = claim_one(connection, queue)
+    connection.execute(
+        "select from pgq.finish_and_claim(%s, format('[5:5]={%%s}', %s)::bigint[], %s)",
+        [queue, held.job_id, held.lease_token],
+    )
+    assert stats(connection, queue) == {}
+
+
 def test_a_paused_queue(connection: AnyConnection, queue: str) -> None:
     """Work in hand is finished, and nothing new is given out."""
     enqueue_many(connection, queue, 2)

@@ -72,6 +72,23 @@ def test_a_shared_part(tmp_path: Path) -> None:
     assert text == "begin\n    return of_a_leaf.queue;\nend\n"
 
 
+def test_a_shared_part_with_values(tmp_path: Path) -> None:
+    """What the mark says of it is put in, also within a statement that names its leaf."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "one.plpgsql").write_text(
+        "number := {number};\n"
+        "-- for the leaf: leaf\n"
+        "select {least} from pgq.message_{leaf} where log_offset = {{number}};\n"
+        "-- end of the leaf\n"
+    )
+    text = _written(
+        tmp_path, "-- paste: parts/one.plpgsql with number = of_a_leaf.ids[1], least = 7\n"
+    )
+    assert text.startswith("number := of_a_leaf.ids[1];\n")
+    assert "select 7 from pgq.message_3 where log_offset = of_a_leaf.ids[1];" in text
+    assert "using of_a_leaf.ids[1];" in text
+
+
 def test_nothing_marked_is_left() -> None:
     script = flatten()
     assert "{leaf}" not in script
