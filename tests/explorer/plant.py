@@ -137,6 +137,16 @@ FAULTS = {
         ("queue",),
         frozenset({"job twice", "job stranded"}),
     ),
+    "a nack that believes nobody": Fault(
+        "nack",
+        """
+        begin
+            return false;
+        end
+        """,
+        ("queue",),
+        frozenset({"refused"}),
+    ),
     "an enqueue whose job nobody may see": Fault(
         "enqueue_batch",
         """
