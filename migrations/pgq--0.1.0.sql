@@ -2787,6 +2787,7 @@ as $$
 declare
     entered pgq._partition_state := _enter_segment.state;
     class pgq.storage_class;
+    until timestamptz;
     newest pgq._newest_message;
 begin
     select c.*
@@ -2796,6 +2797,16 @@ begin
     where t.topic = _enter_segment.topic;
 
     if class.segment = entered.segment then
+        -- Kept open for longer, since it was empty. Without a lock: the class goes on no earlier
+        -- than this says, so if it does beside this call, the time is over by then.
+        until := pgq._segment_until(class);
+        if until > entered.segment_until then
+            update pgq.partition as p
+            set segment_until = until
+            where p.partition_id = entered.partition_id;
+            entered.segment_until := until;
+        end if;
+
         return entered;
     end if;
 
@@ -2849,7 +2860,7 @@ $$;
 
 comment on function pgq._enter_segment(text, pgq._partition_state) is
 'Moves a partition, whose row the caller has locked, to the segment that its storage class writes to
-now, if that is another one.';
+now, if that is another one, and notes until when it stays there.';
 
 -- ==== sql/log/_settle_partitions.sql
 
@@ -3083,7 +3094,7 @@ begin
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
     on conflict (partition_id, segment, first_offset) do update
-    set remove_at = excluded.remove_at;
+    set remove_at = least(leftover.remove_at, excluded.remove_at);
 end
 $$;
 

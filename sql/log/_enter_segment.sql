@@ -8,6 +8,7 @@ as $$
 declare
     entered pgq._partition_state := _enter_segment.state;
     class pgq.storage_class;
+    until timestamptz;
     newest pgq._newest_message;
 begin
     select c.*
@@ -17,6 +18,16 @@ begin
     where t.topic = _enter_segment.topic;
 
     if class.segment = entered.segment then
+        -- Kept open for longer, since it was empty. Without a lock: the class goes on no earlier
+        -- than this says, so if it does beside this call, the time is over by then.
+        until := pgq._segment_until(class);
+        if until > entered.segment_until then
+            update pgq.partition as p
+            set segment_until = until
+            where p.partition_id = entered.partition_id;
+            entered.segment_until := until;
+        end if;
+
         return entered;
     end if;
 
@@ -70,4 +81,4 @@ $$;
 
 comment on function pgq._enter_segment(text, pgq._partition_state) is
 'Moves a partition, whose row the caller has locked, to the segment that its storage class writes to
-now, if that is another one.';
+now, if that is another one, and notes until when it stays there.';

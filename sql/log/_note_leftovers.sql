@@ -39,7 +39,7 @@ begin
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
     on conflict (partition_id, segment, first_offset) do update
-    set remove_at = excluded.remove_at;
+    set remove_at = least(leftover.remove_at, excluded.remove_at);
 end
 $$;
 

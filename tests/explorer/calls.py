@@ -161,6 +161,18 @@ def ack_batch(draw: Draw) -> Arguments:
 
 
 @call("queue", 4)
+def finish_and_claim(draw: Draw) -> Arguments:
+    nothing: list[Arguments] = [{}, {"job_ids": None}, {"job_ids": []}]
+    done = {"*": draw.late("jobs")} if draw.some(0.8) else draw.rng.choice(nothing)
+    return {
+        **done,
+        "queue": draw.queue(),
+        "max_jobs": draw.rng.choice([0, 1, 1, 2, 100]),
+        "lease": draw.rng.choice(LEASES),
+    }
+
+
+@call("queue", 4)
 def nack(draw: Draw) -> Arguments:
     more = {"delay": draw.rng.choice(["0", "1 minute"])} if draw.some(0.7) else {}
     return {"*": draw.late("job"), **more}

@@ -21,6 +21,7 @@ FINISHED: dict[str, Callable[[Event], list[int]]] = {
     "archive_job": lambda e: [e.arguments["job_id"]] if e.rows[0]["archive_job"] else [],
     "ack_batch": lambda e: [row["job_id"] for row in e.rows],
     "archive_job_batch": lambda e: [row["job_id"] for row in e.rows],
+    "finish_and_claim": lambda e: e.arguments.get("job_ids") or [],
 }
 """The jobs that a call has finished, by its answer."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from explorer.check_groups import check_groups
+from explorer.check_leases import check_leases
 from explorer.check_log import check_topics
 from explorer.check_queue import check_queues
 from explorer.database import Link
@@ -22,6 +23,7 @@ def check(history: History, link: Link) -> None:
     check_errors(history)
     check_settings(history, link)
     check_writes(history)
+    check_leases(history)
     _check_segments(history, link)
     topics = check_topics(history, link)
     # late enough for every lease and every delay, too early for most retentions

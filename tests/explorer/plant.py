@@ -122,6 +122,31 @@ FAULTS = {
         ("queue",),
         frozenset({"job twice", "job stranded"}),
     ),
+    "a finish_and_claim that finishes nothing": Fault(
+        "finish_and_claim",
+        """
+        begin
+            return query
+            select * from {true}(
+                finish_and_claim.queue,
+                max_jobs => finish_and_claim.max_jobs,
+                lease => finish_and_claim.lease
+            );
+        end
+        """,
+        ("queue",),
+        frozenset({"job twice", "job stranded"}),
+    ),
+    "a nack that believes nobody": Fault(
+        "nack",
+        """
+        begin
+            return false;
+        end
+        """,
+        ("queue",),
+        frozenset({"refused"}),
+    ),
     "an enqueue whose job nobody may see": Fault(
         "enqueue_batch",
         """

@@ -25,8 +25,8 @@ from jobs import (
     stats,
     value,
 )
-from log_support import aside
-from support import Clock
+from log_support import PATIENCE, aside
+from support import Clock, backend_pid, wait_until_blocked
 
 
 def actions(connection: AnyConnection) -> list[str]:
@@ -127,6 +127,75 @@ def test_an_empty_segment_does_not_age(connection: AnyConnection, clock: Clock) 
     clock.advance("2 hours")
     assert actions(connection) == []
     assert states(connection) == ["open"]
+
+
+LOOKS = """
+    select coalesce(pg_stat_get_xact_function_calls(oid), 0)
+    from pg_proc
+    where pronamespace = 'pgq'::regnamespace
+        and proname = '_enter_segment'
+"""
+
+PUBLISHING: dict[str, dict[str, Any]] = {
+    "publish": {"payload": Jsonb(0)},
+    "publish by key": {"payload": Jsonb(0), "key": "k"},
+    "publish_batch": {"payloads": [Jsonb(0)]},
+    "publish_batch by key": {"payloads": [Jsonb(0)], "keys": ["k"]},
+}
+
+
+def looks(session: AnyConnection, way: str) -> int:
+    """How often one that publishes and commits looks whether the storage class has gone on."""
+    function, arguments = way.split()[0], PUBLISHING[way]
+    (before,) = row(session, LOOKS)
+    call(session, function, topic="t", **arguments)
+    (after,) = row(session, LOOKS)
+    session.commit()
+    return int(after - before)
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+@pytest.mark.parametrize("way", PUBLISHING)
+def test_publishers_look_once_at_a_segment_that_was_empty_for_long(
+    connect: Connect, connection: AnyConnection, clock: Clock, way: str, level: str
+) -> None:
+    """Not until the time is over that it had when its partition was made, but each time anew."""
+    call(connection, "create_topic", topic="t", partitions=1, retention="9 hours")
+    session = connect(isolation_level=level)
+    session.execute("set track_functions = 'pl'")
+    session.commit()
+    clock.advance("1 day")
+    assert actions(connection) == []
+    assert [looks(session, way) for _ in range(3)] == [1, 0, 0]
+    clock.advance("2 hours")
+    assert looks(session, way) == 0
+    clock.advance("1 hour")
+    assert looks(session, way) > 0
+    assert actions(connection) == ["segment sealed"]
+    assert [looks(session, way) for _ in range(3)] == [1, 0, 0]
+    assert states(connection) == ["open", "sealed"]
+    assert actions(connection) == ["segment closed"]
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_publishers_beside_one_that_looks_at_a_segment_that_was_empty_for_long(
+    connect: Connect, connection: AnyConnection, clock: Clock, level: str
+) -> None:
+    """One that waits for it goes on behind it, one with an older snapshot goes on elsewhere."""
+    call(connection, "create_topic", topic="t", partitions=2, retention="9 hours")
+    first, behind, elsewhere = connect(isolation_level=level), connect(), connect()
+    elsewhere.execute("set transaction isolation level repeatable read")
+    clock.advance("1 day")
+    assert actions(connection) == []
+    row(elsewhere, "select 1")
+    publish(first, "t", partition=0)
+    waiting = aside(lambda: publish(behind, "t", partition=0))
+    wait_until_blocked(connection, backend_pid(behind))
+    first.commit()
+    assert waiting.result(PATIENCE) == [(0, 2, 2)]
+    behind.commit()
+    assert publish(elsewhere, "t", partition=1) == [(1, 1, 1)]
+    elsewhere.commit()
 
 
 def test_one_class_for_one_retention(connection: AnyConnection) -> None:

@@ -112,6 +112,25 @@ def test_a_queue_that_gets_a_retention(log: Log, clock: Clock, company: int) -> 
     assert claim_one(log.connection, queue).payload == 2
 
 
+@pytest.mark.parametrize("what", ["topic", "queue"])
+def test_other_settings_do_not_put_it_off(log: Log, clock: Clock, company: int, what: str) -> None:
+    """Altered every day, what was stored goes by the retention that it got first all the same."""
+    if what == "topic":
+        name = new_name()
+        log.create_topic(topic=name, partitions=1, retention=None)
+        log.publish_batch(topic=name, payloads=[1, 2, 3])
+    else:
+        name = new_queue(log.connection, retention=None)
+        for number in range(3):
+            enqueue(log.connection, name, number)
+            ack(log, claim_one(log.connection, name))
+    for day in range(6):
+        settings = {"notify": day % 2 == 0} if day else {"retention": "6 days"}
+        call(log.connection, f"alter_{what}", **{what: name}, **settings)
+        pass_by(log, clock, 1)
+        assert stored(log) == company + (3 if day < 5 else 0)
+
+
 @pytest.mark.parametrize("altered", [True, False], ids=["after it got one", "without one"])
 def test_a_topic_that_is_dropped(log: Log, company: int, altered: bool) -> None:
     """Its messages go with the next cleanups, without any time passing."""

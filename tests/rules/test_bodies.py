@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -76,6 +77,81 @@ def test_bodies(checked_database: psycopg.Connection[Any]) -> None:
         """
     ).fetchall()
     refuse(finding for finding in findings if not _is_meant(finding[3], finding[4]))
+
+
+TO_BE_QUALIFIED = {
+    ("_claim", 'column reference "next_offset" is ambiguous'),
+    ("claim_job", 'column reference "label" is ambiguous'),
+    ("finish_and_claim", 'column reference "label" is ambiguous'),
+}
+
+
+def _qualified_targets(definition: str) -> str:
+    """The same with ``on conflict (x)`` as ``on conflict ((t.x))``: only columns can be meant."""
+
+    def qualified(target: re.Match[str]) -> str:
+        tables = re.findall(r"insert into pgq\.(\w+)(?: as (\w+))?", definition[: target.start()])
+        name, alias = tables[-1]
+        columns = (f"({alias or name}.{column})" for column in target[1].split(", "))
+        return f"on conflict ({', '.join(columns)})"
+
+    return re.sub(r"on conflict \((\w+(?:, \w+)*)\)", qualified, definition)
+
+
+def _ambiguous(database: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+    """What bodies say without a qualifier that may be a variable as well as a column."""
+    database.execute("set plpgsql.variable_conflict = 'error'")
+    definitions = database.execute(
+        """
+        select pg_get_functiondef(p.oid)
+        from pg_proc as p
+        join pg_language as l on l.oid = p.prolang
+        where p.pronamespace = 'pgq'::regnamespace
+        and l.lanname = 'plpgsql'
+        """
+    ).fetchall()
+    for (definition,) in definitions:
+        without = definition.replace("#variable_conflict use_column", "")
+        database.execute(_qualified_targets(without).encode())
+    return database.execute(
+        """
+        select distinct p.proname, f.message
+        from pg_proc as p
+        join pg_language as l on l.oid = p.prolang
+        cross join plpgsql_check_function_tb(p.oid, fatal_errors => false) as f
+        where p.pronamespace = 'pgq'::regnamespace
+        and l.lanname = 'plpgsql'
+        and p.prorettype <> 'trigger'::regtype
+        and f.level = 'error'
+        """
+    ).fetchall()
+
+
+def test_no_variable_is_taken_for_a_column(checked_database: psycopg.Connection[Any]) -> None:
+    """Where both have a name columns win, so each is written with what it is of."""
+    found = _ambiguous(checked_database)
+    refuse(finding for finding in found if finding not in TO_BE_QUALIFIED)
+
+
+def test_a_variable_that_is_taken_for_a_column_is_found(
+    checked_database: psycopg.Connection[Any],
+) -> None:
+    checked_database.execute(
+        """
+        create function pgq._faulty() returns bigint language plpgsql as $$
+        #variable_conflict use_column
+        declare
+            topic text := 'a';
+            topic_id bigint;
+        begin
+            select t.topic_id into topic_id from pgq.topic as t where t.topic = topic;
+            return topic_id;
+        end
+        $$
+        """
+    )
+    found = _ambiguous(checked_database)
+    assert ("_faulty", 'column reference "topic" is ambiguous') in found
 
 
 def test_the_check_finds_a_fault(checked_database: psycopg.Connection[Any]) -> None:
