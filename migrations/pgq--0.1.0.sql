@@ -1664,7 +1664,12 @@ begin
                 hint = 'Create it with pgq.create_group.';
     end if;
 
-    if _check_group.partition not between 0 and target.partitions - 1 then
+    if _check_group.partition is not null and not exists (
+        select from pgq.group_partition as l
+        where l.topic = _check_group.topic
+            and l.consumer_group = _check_group.consumer_group
+            and l.partition = _check_group.partition
+    ) then
         perform pgq._fail_unknown_partition(
             _check_group.topic, _check_group.partition, target.partitions
         );
@@ -3398,12 +3403,13 @@ begin
         return made;
     end if;
 
-    -- The lock keeps the number of partitions.
-    select t.*
-    into target
-    from pgq.topic as t
+    -- The lock keeps the number of partitions. The row is changed, though it stays as it is, so that
+    -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
+    update pgq.topic as t
+    set updated_at = t.updated_at
     where t.topic = create_group.topic
-    for share;
+    returning t.*
+    into target;
 
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(create_group.topic);
@@ -3460,7 +3466,8 @@ comment on function pgq.create_group(text, text, text, text) is
 start: earliest (from the oldest message kept) or latest (only what is published from now on).
 out_of_range: what happens when retention removed messages that the group has not read: error
 (MQ004, until seek), or skip to the oldest that is there.
-Errors: MQ001 unknown topic, 22023 bad name or setting, 22004 null.';
+Errors: MQ001 unknown topic, 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or
+SERIALIZABLE when the topic got another group or setting since the transaction began (try again).';
 
 -- ==== sql/log/drop_group.sql
 

@@ -32,7 +32,12 @@ begin
                 hint = 'Create it with pgq.create_group.';
     end if;
 
-    if _check_group.partition not between 0 and target.partitions - 1 then
+    if _check_group.partition is not null and not exists (
+        select from pgq.group_partition as l
+        where l.topic = _check_group.topic
+            and l.consumer_group = _check_group.consumer_group
+            and l.partition = _check_group.partition
+    ) then
         perform pgq._fail_unknown_partition(
             _check_group.topic, _check_group.partition, target.partitions
         );

@@ -200,7 +200,7 @@ def test_batches_of_opposite_order_do_not_deadlock(open_log: OpenLog, log: Log) 
 def test_no_reader_sees_an_offset_without_those_below(open_log: OpenLog, log: Log) -> None:
     """While four writers publish, roll back and write batches, no snapshot has a gap."""
     topic = new_topic(log, partitions=2)
-    stop = threading.Event()
+    stop, written_all = threading.Event(), threading.Event()
     written = [0] * 4
 
     def write(number: int) -> None:
@@ -248,7 +248,7 @@ def test_no_reader_sees_an_offset_without_those_below(open_log: OpenLog, log: Lo
         member = open_log()
         seen: dict[int, list[int]] = {0: [], 1: []}
         while True:
-            ended = stop.is_set()
+            ended = written_all.is_set()
             rows = member.consume(topic=topic, consumer_group="readers", max_messages=5)
             member.commit()
             for row in rows:
@@ -262,6 +262,7 @@ def test_no_reader_sees_an_offset_without_those_below(open_log: OpenLog, log: Lo
     stop.set()
     for writer in writers:
         writer.result(PATIENCE)
+    written_all.set()
     assert reader.result(PATIENCE) > 10
     seen = follower.result(PATIENCE)
     tips = [tip(log, topic, partition) for partition in range(2)]

@@ -105,6 +105,43 @@ def test_more_partitions_while_a_group_is_made(open_log: OpenLog, log: Log, firs
     assert positions(log, topic, "readers") == [0, 0, 0]
 
 
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("first", ["alter_topic", "create_group"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_snapshot_from_before_the_other_change(
+    open_log: OpenLog, log: Log, level: str, first: str, waits: bool
+) -> None:
+    """No group is left without some of the partitions: who comes second has to try again."""
+    topic = new_topic(log, partitions=1, groups=())
+    early, late = open_log(), open_log(isolation_level=level)
+    works: dict[str, Callable[[Log], Any]] = {
+        "alter_topic": lambda session: session.alter_topic(topic=topic, partitions=3),
+        "create_group": lambda session: session.create_group(topic=topic, **READERS),
+    }
+    [second] = set(works) - {first}
+    late.execute("select count(*) from pgq.topic")
+    works[first](early)
+    if waits:
+        going = started(log, late, lambda: works[second](late))
+        early.commit()
+        error = going.exception(PATIENCE)
+        assert getattr(error, "sqlstate", None) == "40001"
+    else:
+        early.commit()
+        refused("40001", lambda: works[second](late))
+    late.rollback()
+    works[second](late)
+    late.commit()
+    assert positions(log, topic, "readers") == [0, 0, 0]
+
+
+def test_a_partition_that_a_group_lacks(log: Log) -> None:
+    """Should a group ever miss one, a member that names it hears of it, and does not hang."""
+    topic = new_topic(log, partitions=2)
+    log.execute("delete from pgq.group_partition where topic = %s and partition = 1", [topic])
+    refused("MQ007", log.consume, topic=topic, partition=1, **READERS)
+
+
 @pytest.mark.parametrize("first", ["drop_topic", "drop_group"])
 def test_a_group_that_is_dropped_beside_its_topic(open_log: OpenLog, log: Log, first: str) -> None:
     """In either order: the one that comes second finds nothing, or has nothing more to do."""
