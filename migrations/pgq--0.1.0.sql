@@ -9497,6 +9497,7 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -12289,6 +12290,7 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set jit = off
 as $$
 #variable_conflict use_column
 declare
