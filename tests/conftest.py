@@ -7,6 +7,7 @@ template database with pgq installed and copies it for each test that asks for o
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start the server and tell pytest-postgresql where it is."""
     if config.option.collectonly or config.option.help or config.option.version:
         return
+    # A shell lets what it runs in the background ignore Ctrl-C, and the programs that are started
+    # here would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     url = os.environ.get("DATABASE_URL")
     if url:
         place: dict[str, Any] = dict(conninfo_to_dict(url))

@@ -31,6 +31,8 @@ def path_without_java(folder: Path) -> str:
     """A PATH of links to all programs that there are, but Java."""
     folder.mkdir()
     for place in os.environ["PATH"].split(os.pathsep):
+        if not os.access(place, os.R_OK | os.X_OK):
+            continue
         for program in Path(place).glob("*"):
             link = folder / program.name
             if program.name != "java" and not link.is_symlink():
