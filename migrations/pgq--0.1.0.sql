@@ -3403,7 +3403,7 @@ begin
         return made;
     end if;
 
-    -- The lock keeps the number of partitions. The row is changed, though it stays as it is, so that
+    -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
     update pgq.topic as t
     set updated_at = t.updated_at
@@ -12378,7 +12378,9 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(finish_and_claim.max_jobs, 1) = 1 and finish_and_claim.label is null and not q.paused,
+        coalesce(finish_and_claim.max_jobs, 1) = 1
+        and finish_and_claim.label is null
+        and not q.paused,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id

@@ -52,7 +52,7 @@ begin
         return made;
     end if;
 
-    -- The lock keeps the number of partitions. The row is changed, though it stays as it is, so that
+    -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
     update pgq.topic as t
     set updated_at = t.updated_at

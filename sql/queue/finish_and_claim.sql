@@ -58,7 +58,9 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(finish_and_claim.max_jobs, 1) = 1 and finish_and_claim.label is null and not q.paused,
+        coalesce(finish_and_claim.max_jobs, 1) = 1
+        and finish_and_claim.label is null
+        and not q.paused,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
