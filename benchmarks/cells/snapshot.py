@@ -22,11 +22,10 @@ WINDOW = 30
 class HeldSnapshot(Cell):
     """The same load on two databases, while another session keeps an old snapshot in one of them.
 
-    The runs are cut into slices of some seconds. The snapshot is held all the time: by the end, the
-    database has had as many seconds of load under it as asked for. In the first and the last half
-    minute the two databases take turns, each pair in random order, so a machine that gets slower
-    hurts both; figures are shares of the rate without the snapshot in the slices beside. A snapshot
-    of one database does not keep dead rows in another.
+    The runs are cut into slices of some seconds that take turns, each pair in random order, so a
+    machine that gets slower hurts both. The snapshot is held all the time: by the end, the database
+    has had as many seconds of load under it as asked for. A snapshot of one database does not keep
+    dead rows in another. Figures are shares of the rate without the snapshot in the slices beside.
     """
 
     task: Task
@@ -34,7 +33,6 @@ class HeldSnapshot(Cell):
     def measure(self, bench: Bench, system: System, length: Length) -> Mapping[str, float]:
         seconds = max(min(SLICE, length.snapshot_seconds // 9), 1)
         slices = length.snapshot_seconds // seconds
-        window = max(min(WINDOW, length.snapshot_seconds // 3) // seconds, 1)
         places = {
             held: Place(bench, system, self.fresh(bench, system, "_held" if held else "_free"))
             for held in (False, True)
@@ -48,14 +46,14 @@ class HeldSnapshot(Cell):
         with places[True].database.connect() as other:
             other.execute("begin isolation level repeatable read")
             other.execute("select count(*) from pg_class")
-            for number in range(slices):
-                beside = number < window or number >= slices - window
-                for held in random.sample([False, True], 2) if beside else [True]:
+            for _ in range(slices):
+                for held in random.sample([False, True], 2):
                     self.task.refill(places[held], seconds)
                     rates[held].append(self.task.run(places[held], seconds))
             other.execute("commit")
         for place in places.values():
             self.task.check(place)
+        window = max(min(WINDOW, length.snapshot_seconds // 3) // seconds, 1)
         free, held_rates = rates[False], rates[True]
         first = _share(held_rates[:window], free[:window])
         last = _share(held_rates[-window:], free[-window:])
