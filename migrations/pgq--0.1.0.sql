@@ -27,10 +27,10 @@ $guard$;
 
 -- How a message moves
 --
--- A topic has partitions. publish locks the row of one partition, reads the newest offset stored
--- there (the tip), and inserts the next ones; the lock is held until the publisher commits, so the
--- order of offsets is the order of commits and there are no gaps. Nothing is updated on that way. A
--- consumer group has one position per topic partition. The positions are a journal: claim_offsets,
+-- A topic has partitions. publish locks the row of one partition, reads the last offset stored
+-- there, and inserts the next ones; the lock is held until the publisher commits, so the order of
+-- offsets is the order of commits and there are no gaps. Nothing is updated on that way. A consumer
+-- group has one position per topic partition. The positions are a journal: claim_offsets,
 -- commit_offset and seek append a row, and the newest row counts. A reader is served by
 -- fetch_range.
 --
@@ -114,14 +114,44 @@ comment on column pgq.group_info.out_of_range is
 'What happens when retention removed messages it has not read: error or skip.';
 comment on column pgq.group_info.created_at is 'When it was made.';
 
-create type pgq.message_position as (
+create type pgq.publish_result as (
     partition integer,
-    log_offset bigint
+    log_offset bigint,
+    duplicate boolean
 );
 
-comment on type pgq.message_position is 'A place in a topic.';
-comment on column pgq.message_position.partition is 'The number of the partition, from 0.';
-comment on column pgq.message_position.log_offset is 'The offset in the partition, from 1.';
+comment on type pgq.publish_result is 'Where a message stands that was published.';
+comment on column pgq.publish_result.partition is 'The number of its partition, from 0.';
+comment on column pgq.publish_result.log_offset is
+'Its offset in the partition, from 1; null: it has none yet.';
+comment on column pgq.publish_result.duplicate is
+'Whether it had been published before, and stands there since then.';
+
+create type pgq.publish_batch_result as (
+    partition integer,
+    first_offset bigint,
+    last_offset bigint,
+    duplicate boolean
+);
+
+comment on type pgq.publish_batch_result is
+'Where messages of a batch stand that follow each other in one partition.';
+comment on column pgq.publish_batch_result.partition is 'The number of the partition, from 0.';
+comment on column pgq.publish_batch_result.first_offset is
+'The offset of the first one; null: they have none yet.';
+comment on column pgq.publish_batch_result.last_offset is
+'The offset of the last one; null: they have none yet.';
+comment on column pgq.publish_batch_result.duplicate is
+'Whether they had been published before, and stand there since then.';
+
+create type pgq.seek_result as (
+    partition integer,
+    position bigint
+);
+
+comment on type pgq.seek_result is 'Where a consumer group reads next in a partition.';
+comment on column pgq.seek_result.partition is 'The number of the partition, from 0.';
+comment on column pgq.seek_result.position is 'The offset that the group reads next.';
 
 create type pgq.offset_range as (
     partition integer,
@@ -147,7 +177,7 @@ create type pgq.leased_message as (
 
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
 comment on column pgq.leased_message.lease_token is
-'What commit_offset, extend_poll and release ask for.';
+'What commit_offset, extend_poll and release_poll ask for.';
 comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
 comment on column pgq.leased_message.log_offset is 'Its offset in the partition, from 1.';
 comment on column pgq.leased_message.published_at is 'When it was published.';
@@ -182,7 +212,7 @@ create type pgq._group_state as (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
-    tip bigint
+    last_offset bigint
 );
 
 comment on type pgq._group_state is
@@ -207,6 +237,7 @@ create type pgq.queue_info as (
     lease interval,
     max_attempts integer,
     delay interval,
+    job_ttl interval,
     retention interval,
     backoff interval,
     backoff_max interval,
@@ -224,8 +255,10 @@ comment on column pgq.queue_info.lease is
 'How long a worker has a job unless the claim says otherwise.';
 comment on column pgq.queue_info.max_attempts is 'Deliveries before a job is dead; null: no limit.';
 comment on column pgq.queue_info.delay is 'From enqueue to the first delivery.';
-comment on column pgq.queue_info.retention is
+comment on column pgq.queue_info.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
+comment on column pgq.queue_info.retention is
+'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue_info.backoff is
 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
@@ -265,6 +298,16 @@ comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: 
 comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
 
+create type pgq.enqueue_result as (
+    job_id bigint,
+    duplicate boolean
+);
+
+comment on type pgq.enqueue_result is 'A job that was enqueued.';
+comment on column pgq.enqueue_result.job_id is 'Its id.';
+comment on column pgq.enqueue_result.duplicate is
+'Whether it had been enqueued before, and has this id since then.';
+
 -- ==== sql/bulk/types.sql
 
 create type pgq.bulk_write_state as (
@@ -292,7 +335,7 @@ create type pgq._write_target as (
     partitions integer,
     queue_id bigint,
     queue text,
-    retention interval
+    job_ttl interval
 );
 
 comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
@@ -604,6 +647,7 @@ create table pgq.queue (
     lease interval not null,
     max_attempts integer,
     delay interval not null,
+    job_ttl interval,
     retention interval,
     backoff interval not null,
     backoff_max interval not null,
@@ -623,8 +667,10 @@ comment on column pgq.queue.segment is 'The open segment of its class: where new
 comment on column pgq.queue.lease is 'How long a worker has a job unless the claim says otherwise.';
 comment on column pgq.queue.max_attempts is 'Deliveries before a job is dead; null: no limit.';
 comment on column pgq.queue.delay is 'From enqueue to the first delivery.';
-comment on column pgq.queue.retention is
+comment on column pgq.queue.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
+comment on column pgq.queue.retention is
+'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
@@ -1210,6 +1256,65 @@ $$;
 comment on function pgq._check_no_limit(text[], text[]) is
 'Refuses the name of a setting that has no limit to lift (22023).';
 
+-- ==== sql/shared/_check_settings_equal.sql
+
+create function pgq._check_settings_equal(
+    kind text,
+    name text,
+    given jsonb,
+    no_limit text[],
+    existing jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    differences text;
+begin
+    -- As texts, as which JSON writes them: a month and 30 days are two settings.
+    select string_agg(
+        format('%s: given %s, has %s', s.name, s.given, s.existing), '; '
+        order by s.name
+    )
+    into differences
+    from (
+        select
+            g.key as name,
+            g.value as given,
+            coalesce(_check_settings_equal.existing ->> g.key, 'no limit') as existing
+        from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
+        where g.key <> all(coalesce(_check_settings_equal.no_limit, '{}'))
+        union all
+        select
+            n.name,
+            'no limit' as given,
+            coalesce(_check_settings_equal.existing ->> n.name, 'no limit') as existing
+        from unnest(_check_settings_equal.no_limit) as n (name)
+    ) as s
+    where s.given <> s.existing;
+
+    if differences is not null then
+        raise exception '% "%" already exists with other settings',
+            _check_settings_equal.kind, _check_settings_equal.name
+            using errcode = 'MQ005',
+                detail = format('%s.', differences),
+                hint = format(
+                    'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
+                    case _check_settings_equal.kind
+                        when 'consumer group' then 'group'
+                        else _check_settings_equal.kind
+                    end
+                );
+    end if;
+end
+$$;
+
+comment on function pgq._check_settings_equal(text, text, jsonb, text[], jsonb) is
+'Refuses to create what exists with other settings than those given (MQ005), and names them.';
+
 -- ==== sql/shared/_create_leaf.sql
 
 create function pgq._create_leaf(leaf integer)
@@ -1782,6 +1887,26 @@ $$;
 comment on function pgq._check_topic_settings(integer, interval, bigint) is
 'Refuses settings that a topic cannot have (22004, 22023).';
 
+-- ==== sql/log/_check_out_of_range.sql
+
+create function pgq._check_out_of_range(out_of_range text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_out_of_range.out_of_range not in ('error', 'skip') then
+        raise exception 'argument "out_of_range" must be error or skip'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_out_of_range(text) is
+'Refuses what a consumer group cannot do out of range (22023).';
+
 -- ==== sql/log/_first_available.sql
 
 create function pgq._first_available(partition_id bigint)
@@ -1800,21 +1925,25 @@ $$;
 comment on function pgq._first_available(bigint) is
 'The lowest offset of a partition that retention has not removed.';
 
--- ==== sql/log/_tip.sql
+-- ==== sql/log/_last_offset.sql
 
-create function pgq._tip(partition_id bigint, segment integer, segment_first_offset bigint)
+create function pgq._last_offset(partition_id bigint, segment integer, segment_first_offset bigint)
 returns bigint
 language sql
 stable
 parallel safe
 as $$
 select coalesce(
-    (pgq._newest(_tip.partition_id, _tip.segment, _tip.segment_first_offset)).log_offset,
-    _tip.segment_first_offset - 1
+    (
+        pgq._newest(
+            _last_offset.partition_id, _last_offset.segment, _last_offset.segment_first_offset
+        )
+    ).log_offset,
+    _last_offset.segment_first_offset - 1
 )
 $$;
 
-comment on function pgq._tip(bigint, integer, bigint) is
+comment on function pgq._last_offset(bigint, integer, bigint) is
 'The newest offset of a partition; 0 when it never had a message.';
 
 -- ==== sql/log/_runs.sql
@@ -2333,7 +2462,7 @@ create function pgq._offset_at(
     partition_id bigint,
     published_at timestamptz,
     first_available bigint,
-    tip bigint
+    last_offset bigint
 )
 returns bigint
 language plpgsql
@@ -2343,12 +2472,12 @@ as $$
 #variable_conflict use_column
 declare
     low bigint := _offset_at.first_available;
-    high bigint := _offset_at.tip + 1;
+    high bigint := _offset_at.last_offset + 1;
     middle bigint;
     middle_at timestamptz;
 begin
     -- Mostly what is asked for is the end.
-    if low < high and pgq._published_at(_offset_at.partition_id, _offset_at.tip)
+    if low < high and pgq._published_at(_offset_at.partition_id, _offset_at.last_offset)
         < _offset_at.published_at
     then
         return high;
@@ -2371,8 +2500,8 @@ end
 $$;
 
 comment on function pgq._offset_at(bigint, timestamptz, bigint, bigint) is
-'The first offset of a partition that was published at a time or later; the tip + 1 when there is
-none.';
+'The first offset of a partition that was published at a time or later; last_offset + 1 when there
+is none.';
 
 -- ==== sql/log/list_offsets.sql
 
@@ -2406,7 +2535,7 @@ begin
             p.partition,
             p.partition_id,
             pgq._first_available(p.partition_id) as first_offset,
-            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as last_offset
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as last_offset
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
         where t.topic = list_offsets.topic
@@ -2473,7 +2602,7 @@ begin
 
     if check_range.first_offset <= check_range.last_offset then
         first_available := pgq._first_available(place.partition_id);
-        last_available := pgq._tip(
+        last_available := pgq._last_offset(
             place.partition_id, place.segment, place.segment_first_offset
         );
 
@@ -2532,7 +2661,7 @@ create function pgq._partition_figures(
 )
 returns table (
     first_offset bigint,
-    tip bigint,
+    last_offset bigint,
     published_at timestamptz,
     since_offset bigint
 )
@@ -2562,9 +2691,9 @@ begin
         _partition_figures.segment,
         _partition_figures.segment_first_offset
     );
-    tip := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
+    last_offset := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
 
-    if _partition_figures.next_offset > tip then
+    if _partition_figures.next_offset > last_offset then
         return next;
         return;
     end if;
@@ -2711,7 +2840,7 @@ begin
     end if;
     if _partition_figures.since is not null then
         since_offset := pgq._offset_at(
-            _partition_figures.partition_id, _partition_figures.since, first_offset, tip
+            _partition_figures.partition_id, _partition_figures.since, first_offset, last_offset
         );
     end if;
     return next;
@@ -2728,10 +2857,11 @@ Open to all, so that whoever may read the views can; it asks for the key of the 
 -- ==== sql/log/_topic_info.sql
 
 create function pgq._topic_info(topic text)
-returns pgq.topic_info
+returns setof pgq.topic_info
 language sql
 stable
 parallel safe
+rows 1
 as $$
 select
     t.topic,
@@ -2747,7 +2877,26 @@ where t.topic = _topic_info.topic
 $$;
 
 comment on function pgq._topic_info(text) is
-'A topic and its settings; null when there is none of that name.';
+'A topic and its settings; no row when there is none of that name.';
+
+-- ==== sql/log/_group_info.sql
+
+create function pgq._group_info(topic text, consumer_group text)
+returns setof pgq.group_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select t.topic, g.consumer_group, g.out_of_range, g.created_at
+from pgq.topic as t
+inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+where t.topic = _group_info.topic
+    and g.consumer_group = _group_info.consumer_group
+$$;
+
+comment on function pgq._group_info(text, text) is
+'A consumer group and its settings; no row when there is none of that name.';
 
 -- ==== sql/log/_try_offset.sql
 
@@ -3111,31 +3260,40 @@ without a retention, takes such notes back.';
 
 create function pgq.create_topic(
     topic text,
-    partitions integer default 8,
-    retention interval default '7 days',
+    partitions integer default null,
+    retention interval default null,
     max_bytes bigint default null,
-    notify boolean default false
+    notify boolean default null,
+    no_limit text[] default null
 )
-returns pgq.topic_info
+returns setof pgq.topic_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    settings pgq.topic_info;
     made pgq.topic;
     class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic);
-    perform pgq._check_topic_settings(
-        create_topic.partitions, create_topic.retention, create_topic.max_bytes
-    );
-    if create_topic.notify is null then
-        raise exception 'argument "notify" must not be null'
-            using errcode = '22004';
+    perform pgq._check_no_limit(create_topic.no_limit, array['max_bytes', 'retention']);
+
+    settings.partitions := coalesce(create_topic.partitions, 8);
+    if ('retention' = any(create_topic.no_limit)) is not true then
+        settings.retention := coalesce(create_topic.retention, '7 days');
     end if;
+    if ('max_bytes' = any(create_topic.no_limit)) is not true then
+        settings.max_bytes := create_topic.max_bytes;
+    end if;
+    settings.notify := coalesce(create_topic.notify, false);
+    perform pgq._check_topic_settings(
+        settings.partitions, settings.retention, settings.max_bytes
+    );
 
     -- One that is there is found without a lock.
     if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
@@ -3147,16 +3305,33 @@ begin
             for key share;
         end if;
 
-        return pgq._topic_info(create_topic.topic);
+        perform pgq._check_settings_equal(
+            'topic',
+            create_topic.topic,
+            jsonb_build_object(
+                'partitions', create_topic.partitions,
+                'retention', create_topic.retention,
+                'max_bytes', create_topic.max_bytes,
+                'notify', create_topic.notify
+            ),
+            create_topic.no_limit,
+            to_jsonb(i)
+        )
+        from pgq._topic_info(create_topic.topic) as i;
+
+        return query
+        select i.*
+        from pgq._topic_info(create_topic.topic) as i;
+        return;
     end if;
 
-    class := pgq._storage_class(create_topic.retention, null, null);
+    class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
     values (
         create_topic.topic,
-        create_topic.partitions,
+        settings.partitions,
         class.storage_class_id,
-        create_topic.notify,
+        settings.notify,
         pgq._clock(),
         pgq._clock()
     )
@@ -3164,31 +3339,48 @@ begin
     returning *
     into made;
 
-    if made.topic_id is not null then
-        if create_topic.max_bytes is not null then
-            class := pgq._storage_class(
-                create_topic.retention, create_topic.max_bytes, made.topic_id
-            );
-            update pgq.topic as t
-            set storage_class_id = class.storage_class_id
-            where t.topic_id = made.topic_id;
-        end if;
-        perform pgq._add_partitions(made, class, 0, create_topic.partitions - 1);
+    if made.topic_id is null then
+        -- Another transaction has made it since.
+        return query
+        select c.*
+        from pgq.create_topic(
+            create_topic.topic,
+            create_topic.partitions,
+            create_topic.retention,
+            create_topic.max_bytes,
+            create_topic.notify,
+            create_topic.no_limit
+        ) as c;
+        return;
     end if;
 
-    return pgq._topic_info(create_topic.topic);
+    if settings.max_bytes is not null then
+        class := pgq._storage_class(settings.retention, settings.max_bytes, made.topic_id);
+        update pgq.topic as t
+        set storage_class_id = class.storage_class_id
+        where t.topic_id = made.topic_id;
+    end if;
+    perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
+
+    return query
+    select i.*
+    from pgq._topic_info(create_topic.topic) as i;
 end
 $$;
 
-comment on function pgq.create_topic(text, integer, interval, bigint, boolean) is
-'Creates a topic and returns it; a topic of that name that exists already is returned as it is.
-partitions (1 to 1024): one takes one publishing transaction at a time, so several let publishers
-work side by side; use 1 only for one total order. retention: how long a message is kept at least,
-and at most a third longer; null: for ever. max_bytes: when given, the oldest messages go as soon
-as more than that is stored, of which at least this much is kept. notify: a publish notifies the
-channel pgq_topic with the topic''s name; it makes commits wait for each other, so leave it off
-where many publish. Topics with one retention share their storage; use few different ones.
-Errors: 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or SERIALIZABLE when
+comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
+'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
+partitions (1 to 1024; by default 8): one takes one publishing transaction at a time, so several let
+publishers work side by side; use 1 only for one total order. retention: how long a message is kept
+at least, and at most a third longer; by default 7 days. max_bytes: when given, the oldest messages
+go as soon as more than that is stored, of which at least this much is kept; by default no limit.
+notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
+each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
+(messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
+different ones. So that it can be called at each start of an application, settings that are not
+given are not compared.
+Errors: MQ005 the topic exists with other settings than those given, 22023 bad name or setting,
+22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when
 another transaction was first (try again).';
 
 -- ==== sql/log/alter_topic.sql
@@ -3201,10 +3393,11 @@ create function pgq.alter_topic(
     notify boolean default null,
     no_limit text[] default null
 )
-returns pgq.topic_info
+returns setof pgq.topic_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -3226,7 +3419,10 @@ begin
     end if;
     perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
 
-    settings := pgq._topic_info(alter_topic.topic);
+    select i.*
+    into settings
+    from pgq._topic_info(alter_topic.topic) as i;
+
     settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
@@ -3269,7 +3465,9 @@ begin
         perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
     end if;
 
-    return pgq._topic_info(alter_topic.topic);
+    return query
+    select i.*
+    from pgq._topic_info(alter_topic.topic) as i;
 end
 $$;
 
@@ -3280,7 +3478,7 @@ partitions can only grow; then most keys move to another partition, so the order
 only for messages from before and for messages from after. A new retention or max_bytes is for
 messages published from now on; where there was no retention before, what is stored is kept for the
 new one from now on. no_limit lifts settings: retention, max_bytes.
-Errors: MQ001 unknown topic, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+Errors: MQ001 unknown topic, 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/log/drop_topic.sql
@@ -3353,12 +3551,13 @@ create function pgq.create_group(
     topic text,
     consumer_group text,
     start text default 'earliest',
-    out_of_range text default 'error'
+    out_of_range text default null
 )
-returns pgq.group_info
+returns setof pgq.group_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -3366,30 +3565,21 @@ as $$
 declare
     target pgq.topic;
     new_id bigint;
-    made pgq.group_info;
+    existing pgq.group_info;
 begin
     perform pgq._check_name('consumer_group', create_group.consumer_group);
-    if (create_group.start in ('earliest', 'latest')) is not true then
+    if create_group.start not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
-            using errcode = case when create_group.start is null then '22004' else '22023' end;
+            using errcode = '22023';
     end if;
-    if (create_group.out_of_range in ('error', 'skip')) is not true then
-        raise exception 'argument "out_of_range" must be error or skip'
-            using errcode = case
-                when create_group.out_of_range is null then '22004'
-                else '22023'
-            end;
-    end if;
+    perform pgq._check_out_of_range(create_group.out_of_range);
 
     -- One that is there is found without a lock.
-    select t.topic, g.consumer_group, g.out_of_range, g.created_at
-    into made
-    from pgq.topic as t
-    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-    where t.topic = create_group.topic
-        and g.consumer_group = create_group.consumer_group;
+    select i.*
+    into existing
+    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
 
-    if made.topic is not null then
+    if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -3400,7 +3590,15 @@ begin
             for key share of g;
         end if;
 
-        return made;
+        perform pgq._check_settings_equal(
+            'consumer group',
+            create_group.consumer_group,
+            jsonb_build_object('out_of_range', create_group.out_of_range),
+            null,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
     end if;
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
@@ -3416,9 +3614,27 @@ begin
     end if;
 
     insert into pgq.consumer_group (topic_id, consumer_group, out_of_range, created_at)
-    values (target.topic_id, create_group.consumer_group, create_group.out_of_range, pgq._clock())
+    values (
+        target.topic_id,
+        create_group.consumer_group,
+        coalesce(create_group.out_of_range, 'error'),
+        pgq._clock()
+    )
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
+
+    if new_id is null then
+        -- Another transaction has made it since.
+        return query
+        select c.*
+        from pgq.create_group(
+            create_group.topic,
+            create_group.consumer_group,
+            create_group.start,
+            create_group.out_of_range
+        ) as c;
+        return;
+    end if;
 
     insert into pgq.group_partition (
         group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
@@ -3430,10 +3646,9 @@ begin
         create_group.consumer_group,
         p.ring,
         p.partition_id,
-        create_group.out_of_range
+        coalesce(create_group.out_of_range, 'error')
     from pgq.partition as p
-    where p.topic_id = target.topic_id
-        and new_id is not null;
+    where p.topic_id = target.topic_id;
 
     insert into pgq.group_position (
         group_id, partition, seq, first_offset, next_offset, recorded_at
@@ -3442,32 +3657,93 @@ begin
     from (
         select
             p.partition,
-            case create_group.start
-                when 'earliest' then pgq._first_available(p.partition_id)
-                else pgq._tip(p.partition_id, p.segment, p.segment_first_offset) + 1
+            case
+                when create_group.start is distinct from 'latest'
+                    then pgq._first_available(p.partition_id)
+                else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
         from pgq.partition as p
         where p.topic_id = target.topic_id
-            and new_id is not null
     ) as s;
 
-    select target.topic, g.consumer_group, g.out_of_range, g.created_at
-    into made
-    from pgq.consumer_group as g
-    where g.topic_id = target.topic_id
-        and g.consumer_group = create_group.consumer_group;
-
-    return made;
+    return query
+    select i.*
+    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
 end
 $$;
 
 comment on function pgq.create_group(text, text, text, text) is
-'Creates a consumer group of a topic and returns it; one that exists already is returned as it is.
-start: earliest (from the oldest message kept) or latest (only what is published from now on).
-out_of_range: what happens when retention removed messages that the group has not read: error
-(MQ004, until seek), or skip to the oldest that is there.
-Errors: MQ001 unknown topic, 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or
+'Creates a consumer group and returns it; one that exists is returned if the given settings agree.
+start: earliest (from the oldest message kept, the default) or latest (only what is published from
+now on); of a group that exists it is not compared. out_of_range: what happens when retention
+removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
+oldest that is there.
+Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
+22023 bad name or setting, 22004 no name, 40001 under REPEATABLE READ or
 SERIALIZABLE when the topic got another group or setting since the transaction began (try again).';
+
+-- ==== sql/log/alter_group.sql
+
+create function pgq.alter_group(
+    topic text,
+    consumer_group text,
+    out_of_range text default null
+)
+returns setof pgq.group_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    perform pgq._check_out_of_range(alter_group.out_of_range);
+
+    -- Members end first; only then the topic. That is changed, though not what it says, so that
+    -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock it.
+    perform
+    from pgq.group_partition as l
+    where l.topic = alter_group.topic
+        and l.consumer_group = alter_group.consumer_group
+    order by l.partition
+    for no key update;
+
+    update pgq.topic as t
+    set updated_at = t.updated_at
+    where t.topic = alter_group.topic
+    returning t.topic_id
+    into target_id;
+
+    update pgq.consumer_group as g
+    set out_of_range = coalesce(alter_group.out_of_range, g.out_of_range)
+    where g.topic_id = target_id
+        and g.consumer_group = alter_group.consumer_group
+    returning g.group_id
+    into target_id;
+
+    if not found then
+        perform pgq._check_group(alter_group.topic, alter_group.consumer_group, null);
+    end if;
+
+    update pgq.group_partition as l
+    set out_of_range = coalesce(alter_group.out_of_range, l.out_of_range)
+    where l.group_id = target_id;
+
+    return query
+    select i.*
+    from pgq._group_info(alter_group.topic, alter_group.consumer_group) as i;
+end
+$$;
+
+comment on function pgq.alter_group(text, text, text) is
+'Changes settings of a consumer group and returns it; what is null stays as it is.
+See create_group for the settings. It waits for transactions that consume for the group.
+Errors: MQ001 unknown topic, MQ003 unknown group, 22023 bad setting, 40001 under REPEATABLE READ or
+SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/log/drop_group.sql
 
@@ -4253,12 +4529,12 @@ comment on function pgq._publish_spread(text, jsonb[], bytea[], text[], jsonb[],
 create function pgq.publish_batch(
     topic text,
     payloads jsonb[] default null,
-    bodies bytea[] default null,
     keys text[] default null,
     headers jsonb[] default null,
-    partition integer default null
+    partition integer default null,
+    bodies bytea[] default null
 )
-returns setof pgq.offset_range
+returns setof pgq.publish_batch_result
 language plpgsql
 volatile
 parallel unsafe
@@ -4273,7 +4549,7 @@ as $$
 declare
     size integer;
     state pgq._partition_state;
-    published pgq.offset_range;
+    published pgq.publish_batch_result;
     newest pgq._newest_message;
     stamp timestamptz;
 begin
@@ -4296,7 +4572,7 @@ begin
         -- The snapshot may be older than the newest message. The index then refuses the offset.
         begin
             return query
-            select s.partition, s.first_offset, s.last_offset
+            select s.partition, s.first_offset, s.last_offset, false
             from pgq._publish_spread(
                 publish_batch.topic,
                 publish_batch.payloads,
@@ -4318,7 +4594,7 @@ begin
 
     if publish_batch.keys is not null and publish_batch.partition is null then
         return query
-        select s.partition, s.first_offset, s.last_offset
+        select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
             publish_batch.topic,
             publish_batch.payloads,
@@ -4336,6 +4612,7 @@ begin
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
 
     published.partition := state.partition;
+    published.duplicate := false;
     published.first_offset := coalesce(
         newest.log_offset + 1, state.segment_first_offset
     );
@@ -4735,8 +5012,8 @@ begin
 end
 $$;
 
-comment on function pgq.publish_batch(text, jsonb[], bytea[], text[], jsonb[], integer) is
-'Appends messages to a topic, all or none, and returns the offsets written: one row per partition.
+comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+'Appends messages to a topic, all or none, and returns their offsets: one row per partition.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
 same length. With a partition named, all go there; else each goes to the partition of its key;
 without keys, all go to one partition that is free. In each partition they stand in the order of
@@ -4756,10 +5033,11 @@ create function pgq.publish(
     partition integer default null,
     body bytea default null
 )
-returns pgq.message_position
+returns setof pgq.publish_result
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -4777,7 +5055,7 @@ declare
     newest_at timestamptz;
     notify boolean;
     state pgq._partition_state;
-    published pgq.message_position;
+    published pgq.publish_result;
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
@@ -4786,18 +5064,17 @@ begin
         perform pgq._check_content(publish.payload, publish.body, publish.headers);
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            select b.partition, b.first_offset
-            into published.partition, published.log_offset
+            return query
+            select b.partition, b.first_offset, b.duplicate
             from pgq.publish_batch(
-                publish.topic,
-                case when publish.payload is not null then array[publish.payload] end,
-                case when publish.body is not null then array[publish.body] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition
+                topic => publish.topic,
+                payloads => case when publish.payload is not null then array[publish.payload] end,
+                keys => array[publish.key],
+                headers => array[publish.headers],
+                partition => publish.partition,
+                bodies => case when publish.body is not null then array[publish.body] end
             ) as b;
-
-            return published;
+            return;
         end if;
     end if;
 
@@ -4813,7 +5090,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            false
         into
             published.partition,
             home_id,
@@ -4821,7 +5099,8 @@ begin
             first_offset,
             entered_at,
             until,
-            notify
+            notify,
+            published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic
             and p.ring <= place
@@ -4836,7 +5115,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            false
         into
             published.partition,
             home_id,
@@ -4844,7 +5124,8 @@ begin
             first_offset,
             entered_at,
             until,
-            notify
+            notify,
+            published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic
             and p.partition = coalesce(
@@ -4865,6 +5146,7 @@ begin
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
             published.partition := state.partition;
+            published.duplicate := false;
             home_id := state.partition_id;
             leaf := state.segment;
             first_offset := state.segment_first_offset;
@@ -5266,12 +5548,12 @@ begin
     end if;
 
     published.log_offset := coalesce(newest_offset + 1, first_offset);
-    return published;
+    return next published;
 end
 $$;
 
 comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
-'Appends one message to a topic and returns its partition and offset.
+'Appends one message to a topic, and returns its partition and offset.
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
 locked for other publishers until the transaction ends: publish last, or commit soon.
@@ -5374,10 +5656,10 @@ begin
         -- Should the partition have entered another segment since, this is the last of the one
         -- before.
         newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-        state.tip := coalesce(newest.log_offset, state.segment_first_offset - 1);
+        state.last_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
 
         if not _lock_group.available_only
-            or (state.tip >= state.next_offset
+            or (state.last_offset >= state.next_offset
                 and (state.leased_until is null or state.leased_until <= pgq._clock()))
         then
             return state;
@@ -5487,11 +5769,12 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    wanted integer := coalesce(_claim_any.max_messages, 100);
     state pgq._group_state;
     claimed pgq._claim_state;
     first_available bigint;
 begin
-    perform pgq._check_count('max_messages', _claim_any.max_messages, 1, 1000000);
+    perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
     loop
         state := pgq._lock_group(
@@ -5513,11 +5796,11 @@ begin
                         state.partition,
                         state.next_offset,
                         first_available,
-                        state.tip
+                        state.last_offset
                     );
                 end if;
                 claimed.first_offset := first_available;
-                if first_available > state.tip then
+                if first_available > state.last_offset then
                     -- Retention has left nothing here. Note that, or this partition would look
                     -- like the one to read for ever.
                     perform pgq._append_position(state, first_available, null, null);
@@ -5529,7 +5812,7 @@ begin
         claimed.partition := state.partition;
         claimed.partition_id := state.partition_id;
         claimed.last_offset := least(
-            state.tip, claimed.first_offset + _claim_any.max_messages - 1
+            state.last_offset, claimed.first_offset + wanted - 1
         );
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
@@ -5615,7 +5898,7 @@ begin
             j.next_offset,
             j.next_offset >= entered_offset
             and (j.leased_until > pgq._clock()) is not true
-            and _claim.max_messages <= 1000000
+            and coalesce(_claim.max_messages, 100) <= 1000000
         into current_seq, position, ready
         from pgq.group_position as j
         where j.group_id = target_id
@@ -5638,7 +5921,7 @@ begin
                 from pgq.message_0 as m
                 where m.partition_id = home_id
                     and m.log_offset >= position
-                    and m.log_offset < position + _claim.max_messages
+                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
                 order by m.log_offset desc
                 limit 1
                 into last_message;
@@ -5654,7 +5937,7 @@ begin
                 from pgq.message_1 as m
                 where m.partition_id = home_id
                     and m.log_offset >= position
-                    and m.log_offset < position + _claim.max_messages
+                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
                 order by m.log_offset desc
                 limit 1
                 into last_message;
@@ -5671,7 +5954,7 @@ begin
                     from pgq.message_2 as m
                     where m.partition_id = home_id
                         and m.log_offset >= position
-                        and m.log_offset < position + _claim.max_messages
+                        and m.log_offset < position + coalesce(_claim.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
@@ -5687,7 +5970,7 @@ begin
                     from pgq.message_3 as m
                     where m.partition_id = home_id
                         and m.log_offset >= position
-                        and m.log_offset < position + _claim.max_messages
+                        and m.log_offset < position + coalesce(_claim.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
@@ -5706,7 +5989,7 @@ begin
                         from pgq.message_4 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + _claim.max_messages
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -5722,7 +6005,7 @@ begin
                         from pgq.message_5 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + _claim.max_messages
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -5740,7 +6023,7 @@ begin
                         from pgq.message_6 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + _claim.max_messages
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -5756,7 +6039,7 @@ begin
                         from pgq.message_7 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + _claim.max_messages
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -5777,7 +6060,7 @@ begin
                             from pgq.message_8 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5793,7 +6076,7 @@ begin
                             from pgq.message_9 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5811,7 +6094,7 @@ begin
                             from pgq.message_10 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5827,7 +6110,7 @@ begin
                             from pgq.message_11 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5847,7 +6130,7 @@ begin
                             from pgq.message_12 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5863,7 +6146,7 @@ begin
                             from pgq.message_13 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5881,7 +6164,7 @@ begin
                             from pgq.message_14 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5897,7 +6180,7 @@ begin
                             from pgq.message_15 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5922,7 +6205,7 @@ begin
                     limit 1
                 $leaf$, leaf)
                 into last_message
-                using number, home_id, position, _claim.max_messages;
+                using number, home_id, position, coalesce(_claim.max_messages, 100);
             end if;
 
             -- Only a partition that has something to read is locked.
@@ -6039,7 +6322,7 @@ back, or the client dies, the messages are given out again. Without a partition 
 has messages and that no other member holds, so members come and go freely; other members skip that
 partition until this transaction ends. max_messages: 1 to 1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad max_messages, 40001 under REPEATABLE READ when
+removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when
 another member was first.';
 
 -- ==== sql/log/fetch_range.sql
@@ -6381,7 +6664,7 @@ begin
         from (
             select
                 pgq._first_available(place.partition_id) as first_available,
-                pgq._tip(place.partition_id, place.segment, place.segment_first_offset)
+                pgq._last_offset(place.partition_id, place.segment, place.segment_first_offset)
                     as last_available
         ) as s;
     end if;
@@ -6458,7 +6741,7 @@ begin
             j.next_offset,
             j.next_offset >= entered_offset
             and (j.leased_until > pgq._clock()) is not true
-            and consume.max_messages <= 1000000
+            and coalesce(consume.max_messages, 100) <= 1000000
         into current_seq, position, ready
         from pgq.group_position as j
         where j.group_id = target_id
@@ -6481,7 +6764,7 @@ begin
                 from pgq.message_0 as m
                 where m.partition_id = home_id
                     and m.log_offset >= position
-                    and m.log_offset < position + consume.max_messages
+                    and m.log_offset < position + coalesce(consume.max_messages, 100)
                 order by m.log_offset desc
                 limit 1
                 into last_message;
@@ -6497,7 +6780,7 @@ begin
                 from pgq.message_1 as m
                 where m.partition_id = home_id
                     and m.log_offset >= position
-                    and m.log_offset < position + consume.max_messages
+                    and m.log_offset < position + coalesce(consume.max_messages, 100)
                 order by m.log_offset desc
                 limit 1
                 into last_message;
@@ -6514,7 +6797,7 @@ begin
                     from pgq.message_2 as m
                     where m.partition_id = home_id
                         and m.log_offset >= position
-                        and m.log_offset < position + consume.max_messages
+                        and m.log_offset < position + coalesce(consume.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
@@ -6530,7 +6813,7 @@ begin
                     from pgq.message_3 as m
                     where m.partition_id = home_id
                         and m.log_offset >= position
-                        and m.log_offset < position + consume.max_messages
+                        and m.log_offset < position + coalesce(consume.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
@@ -6549,7 +6832,7 @@ begin
                         from pgq.message_4 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + consume.max_messages
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -6565,7 +6848,7 @@ begin
                         from pgq.message_5 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + consume.max_messages
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -6583,7 +6866,7 @@ begin
                         from pgq.message_6 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + consume.max_messages
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -6599,7 +6882,7 @@ begin
                         from pgq.message_7 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + consume.max_messages
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -6620,7 +6903,7 @@ begin
                             from pgq.message_8 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6636,7 +6919,7 @@ begin
                             from pgq.message_9 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6654,7 +6937,7 @@ begin
                             from pgq.message_10 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6670,7 +6953,7 @@ begin
                             from pgq.message_11 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6690,7 +6973,7 @@ begin
                             from pgq.message_12 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6706,7 +6989,7 @@ begin
                             from pgq.message_13 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6724,7 +7007,7 @@ begin
                             from pgq.message_14 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6740,7 +7023,7 @@ begin
                             from pgq.message_15 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6765,7 +7048,7 @@ begin
                     limit 1
                 $leaf$, leaf)
                 into last_message
-                using number, home_id, position, consume.max_messages;
+                using number, home_id, position, coalesce(consume.max_messages, 100);
             end if;
 
             -- Only a partition that has something to read is locked.
@@ -7136,14 +7419,13 @@ as $$
 #variable_conflict use_column
 declare
     place record;
-    room bigint;
+    room bigint := coalesce("fetch".max_messages, 100);
     last_offset bigint;
     first_available bigint;
     read_rows bigint;
 begin
-    perform pgq._check_count('max_messages', "fetch".max_messages, 1, 1000000);
+    perform pgq._check_count('max_messages', room, 1, 1000000);
     perform pgq._check_group("fetch".topic, "fetch".consumer_group, "fetch".partition);
-    room := "fetch".max_messages;
 
     for place in
         select
@@ -7152,7 +7434,7 @@ begin
             p.segment_first_offset,
             l.out_of_range,
             q.next_offset,
-            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as tip
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as newest_offset
         from pgq.group_partition as l
         inner join pgq.partition as p on p.partition_id = l.partition_id
         cross join lateral (
@@ -7177,14 +7459,14 @@ begin
                         place.partition,
                         place.next_offset,
                         first_available,
-                        place.tip
+                        place.newest_offset
                     );
                 end if;
                 place.next_offset := first_available;
             end if;
         end if;
 
-        last_offset := least(place.tip, place.next_offset + room - 1);
+        last_offset := least(place.newest_offset, place.next_offset + room - 1);
         continue when last_offset < place.next_offset;
 
         return query
@@ -7205,7 +7487,7 @@ begin
                 place.partition,
                 place.next_offset,
                 place.next_offset + 1,
-                place.tip
+                place.newest_offset
             );
         end if;
 
@@ -7222,7 +7504,7 @@ partition, those of all partitions one after the other, up to max_messages (1 to
 where the caller sees to it that each partition has one reader; poll does that by leases. Reads
 only, so it works on a standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad max_messages.';
+removed the next message, 22023 bad max_messages.';
 
 -- ==== sql/log/poll.sql
 
@@ -7230,8 +7512,8 @@ create function pgq.poll(
     topic text,
     consumer_group text,
     max_messages integer default 100,
-    lease interval default '30 seconds',
-    partition integer default null
+    partition integer default null,
+    lease interval default '30 seconds'
 )
 returns setof pgq.leased_message
 language plpgsql
@@ -7246,13 +7528,14 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    keep interval := coalesce(poll.lease, '30 seconds');
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    perform pgq._check_interval('lease', poll.lease, false);
+    perform pgq._check_interval('lease', keep, false);
 
     claimed := pgq._claim(
-        poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
+        poll.topic, poll.consumer_group, poll.max_messages, poll.partition, keep
     );
     if claimed.partition is null then
         return;
@@ -7538,17 +7821,17 @@ begin
 end
 $$;
 
-comment on function pgq.poll(text, text, integer, interval, integer) is
+comment on function pgq.poll(text, text, integer, integer, interval) is
 'Leases a partition to the caller and returns the next messages of it.
 The position does not move yet. Until the lease ends the other members of the group get other
 partitions. commit_offset with the lease token moves the position; when the last message is
-committed the partition is free again. extend_poll keeps it longer, release gives it back, and when
-the lease runs out another member gets the same messages. All rows are of one partition, in order,
-with one token. No row: nothing to read. The lease is counted by the clock, not from the begin of
-the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
+committed the partition is free again. extend_poll keeps it longer, release_poll gives it back, and
+when the lease runs out another member gets the same messages. All rows are of one partition, in
+order, with one token. No row: nothing to read. The lease is counted by the clock, not from the begin
+of the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
 1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
+removed the next message, 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first, or when retention removes what is being read (try again).';
 
 -- ==== sql/log/extend_poll.sql
@@ -7573,9 +7856,10 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    keep interval := coalesce(extend_poll.lease, '30 seconds');
     state pgq._group_state;
 begin
-    perform pgq._check_interval('lease', extend_poll.lease, false);
+    perform pgq._check_interval('lease', keep, false);
     perform pgq._check_lease_token(extend_poll.lease_token);
     if extend_poll.partition is null then
         perform pgq._fail_unknown_partition(extend_poll.topic, null, null);
@@ -7592,21 +7876,25 @@ begin
     end if;
 
     perform pgq._append_position(
-        state, state.next_offset, pgq._clock() + extend_poll.lease, state.lease_token
+        state,
+        state.next_offset,
+        greatest(state.leased_until, pgq._clock() + keep),
+        state.lease_token
     );
     return true;
 end
 $$;
 
 comment on function pgq.extend_poll(text, text, integer, uuid, interval) is
-'Keeps a partition that poll leased for the given time from now, and says whether it did.
-False: the lease has ended or was never the caller''s; stop working on its messages.
+'Extends the lease of a partition that poll gave; false when the caller does not hold it any more.
+It then lasts for the given time from now, or as long as before where that is longer. False: the
+lease has ended or was never the caller''s; stop working on its messages.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 and 22023 bad
 arguments.';
 
--- ==== sql/log/release.sql
+-- ==== sql/log/release_poll.sql
 
-create function pgq.release(
+create function pgq.release_poll(
     topic text,
     consumer_group text,
     partition integer,
@@ -7627,13 +7915,15 @@ as $$
 declare
     state pgq._group_state;
 begin
-    perform pgq._check_lease_token(release.lease_token);
-    if release.partition is null then
-        perform pgq._fail_unknown_partition(release.topic, null, null);
+    perform pgq._check_lease_token(release_poll.lease_token);
+    if release_poll.partition is null then
+        perform pgq._fail_unknown_partition(release_poll.topic, null, null);
     end if;
 
-    state := pgq._lock_group(release.topic, release.consumer_group, release.partition, false);
-    if release.lease_token is distinct from state.lease_token then
+    state := pgq._lock_group(
+        release_poll.topic, release_poll.consumer_group, release_poll.partition, false
+    );
+    if release_poll.lease_token is distinct from state.lease_token then
         perform pgq._keep_position(state);
         return false;
     end if;
@@ -7643,9 +7933,9 @@ begin
 end
 $$;
 
-comment on function pgq.release(text, text, integer, uuid) is
-'Gives a partition that poll leased back at once, and says whether it did.
-What was not committed goes to the next member. False: the lease was not the caller''s any more.
+comment on function pgq.release_poll(text, text, integer, uuid) is
+'Gives back a partition that poll leased; false when the caller does not hold it any more.
+What was not committed goes to the next member at once.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 null argument.';
 
 -- ==== sql/log/commit_offset.sql
@@ -7683,13 +7973,13 @@ begin
         commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
     );
 
-    if commit_offset.last_offset > state.tip then
+    if commit_offset.last_offset > state.last_offset then
         perform pgq._fail_out_of_range(
             commit_offset.topic,
             state.partition,
             commit_offset.last_offset,
             pgq._first_available(state.partition_id),
-            state.tip
+            state.last_offset
         );
     end if;
 
@@ -7721,11 +8011,11 @@ end
 $$;
 
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
-'Moves the position of a consumer group in a partition behind last_offset and returns the position.
-The position is the offset of the last message that the group has done with, 0 before the first. A
-lower last_offset changes nothing, so a repeated call is harmless; to go back use seek. With the
-lease token of poll, the lease ends when the last message that poll gave is committed; a lower
-offset keeps the lease.
+'Commits the offsets of a partition up to last_offset for a consumer group; MQ006 without its lease.
+It returns the committed offset: that of the last message that the group has done with, 0 before the
+first. The position, which is the offset that the group reads next, is one more. A lower last_offset
+changes nothing, so a repeated call is harmless; to go back use seek. With the lease token of poll,
+the lease ends when the last message that poll gave is committed; a lower offset keeps the lease.
 Errors: MQ004 last_offset is above the newest message, MQ006 the partition is leased to another
 member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
 MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
@@ -7741,7 +8031,7 @@ create function pgq.seek(
     published_at timestamptz default null,
     start text default null
 )
-returns setof pgq.message_position
+returns setof pgq.seek_result
 language plpgsql
 volatile
 parallel unsafe
@@ -7756,7 +8046,7 @@ as $$
 declare
     number integer;
     state pgq._group_state;
-    moved pgq.message_position;
+    moved pgq.seek_result;
     first_available bigint;
 begin
     if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
@@ -7785,32 +8075,32 @@ begin
         state := pgq._lock_group(seek.topic, seek.consumer_group, number, false);
         first_available := pgq._first_available(state.partition_id);
         moved.partition := number;
-        moved.log_offset := case
+        moved.position := case
             when seek.log_offset is not null then seek.log_offset
             when seek.start = 'earliest' then first_available
-            when seek.start = 'latest' then state.tip + 1
+            when seek.start = 'latest' then state.last_offset + 1
             else pgq._offset_at(
-                state.partition_id, seek.published_at, first_available, state.tip
+                state.partition_id, seek.published_at, first_available, state.last_offset
             )
         end;
 
-        if moved.log_offset not between first_available and state.tip + 1 then
+        if moved.position not between first_available and state.last_offset + 1 then
             perform pgq._fail_out_of_range(
-                seek.topic, number, seek.log_offset, first_available, state.tip
+                seek.topic, number, seek.log_offset, first_available, state.last_offset
             );
         end if;
 
-        perform pgq._append_position(state, moved.log_offset, null, null);
+        perform pgq._append_position(state, moved.position, null, null);
         return next moved;
     end loop;
 end
 $$;
 
 comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
-'Moves the position of a consumer group back or ahead, and returns where it reads next.
-That is a row per partition. Give one of: log_offset (that message is read next; needs a
-partition), published_at (the first message published then or later is read next), start (earliest
-or latest). Without a partition: all of them. A lease of a member ends by it.
+'Moves the position of a consumer group back or ahead, and returns it: a row per partition.
+The position is the offset that the group reads next. Give one of: log_offset (that message is read
+next; needs a partition), published_at (the first message published then or later is read next),
+start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
 Errors: MQ004 there is no such offset, MQ001 unknown topic, MQ003 unknown group, MQ007 unknown
 partition, 22023 not exactly one target, or a bad one, 40001 under REPEATABLE READ when another
 member was first.';
@@ -7837,25 +8127,6 @@ $$;
 
 comment on function pgq._fail_unknown_queue(text) is
 'Raises MQ002, or 22004 when no name was given.';
-
--- ==== sql/queue/_fail_queue_exists.sql
-
-create function pgq._fail_queue_exists(queue text)
-returns void
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    raise exception 'queue "%" already exists', _fail_queue_exists.queue
-        using errcode = 'MQ005',
-            hint = 'Change its settings with pgq.alter_queue.';
-end
-$$;
-
-comment on function pgq._fail_queue_exists(text) is
-'Raises MQ005.';
 
 -- ==== sql/queue/_fail_job_lost.sql
 
@@ -7931,10 +8202,6 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_outcome.outcome is null then
-        raise exception 'argument "outcome" must not be null'
-            using errcode = '22004';
-    end if;
     if length(_check_outcome.outcome) not between 1 and 63 then
         raise exception 'argument "outcome" must have 1 to 63 characters'
             using errcode = '22023';
@@ -7943,7 +8210,7 @@ end
 $$;
 
 comment on function pgq._check_outcome(text) is
-'Refuses an outcome that is null (22004), empty or long (22023).';
+'Refuses an outcome that is empty or long (22023).';
 
 -- ==== sql/queue/_check_label.sql
 
@@ -7984,28 +8251,22 @@ begin
             'max_attempts', _check_queue_settings.settings.max_attempts, 1, 2147483647
         );
     end if;
-    if (_check_queue_settings.settings.backoff_jitter between 0 and 1) is not true then
+    if _check_queue_settings.settings.backoff_jitter not between 0 and 1 then
         raise exception 'argument "backoff_jitter" must be from 0 to 1'
-            using errcode = case
-                when _check_queue_settings.settings.backoff_jitter is null then '22004'
-                else '22023'
-            end;
-    end if;
-    if _check_queue_settings.settings.archive is null
-        or _check_queue_settings.settings.notify is null
-    then
-        raise exception 'arguments "archive" and "notify" must not be null'
-            using errcode = '22004';
+            using errcode = '22023';
     end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
-        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.retention then
-            raise exception 'the delay must be shorter than the retention'
+    end if;
+    if _check_queue_settings.settings.job_ttl is not null then
+        perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
+        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.job_ttl then
+            raise exception 'the delay must be shorter than job_ttl'
                 using errcode = '22023',
                     detail = format(
-                        'Delay: %s; retention: %s.',
+                        'Delay: %s; job_ttl: %s.',
                         _check_queue_settings.settings.delay,
-                        _check_queue_settings.settings.retention
+                        _check_queue_settings.settings.job_ttl
                     );
         end if;
     end if;
@@ -8013,21 +8274,23 @@ end
 $$;
 
 comment on function pgq._check_queue_settings(pgq.queue_info) is
-'Refuses settings that a queue cannot have (22004, 22023).';
+'Refuses settings that a queue cannot have (22023).';
 
 -- ==== sql/queue/_queue_info.sql
 
 create function pgq._queue_info(queue text)
-returns pgq.queue_info
+returns setof pgq.queue_info
 language sql
 stable
 parallel safe
+rows 1
 as $$
 select
     q.queue,
     q.lease,
     q.max_attempts,
     q.delay,
+    q.job_ttl,
     q.retention,
     q.backoff,
     q.backoff_max,
@@ -8042,7 +8305,7 @@ where q.queue = _queue_info.queue
 $$;
 
 comment on function pgq._queue_info(text) is
-'A queue and its settings; null when there is none of that name.';
+'A queue and its settings; no row when there is none of that name.';
 
 -- ==== sql/queue/_note_leftover_jobs.sql
 
@@ -8087,20 +8350,23 @@ be removed after that time; or, without a retention, takes such notes back.';
 
 create function pgq.create_queue(
     queue text,
-    lease interval default '30 seconds',
-    max_attempts integer default 5,
-    delay interval default '0',
-    retention interval default '14 days',
-    backoff interval default '1 second',
-    backoff_max interval default '1 hour',
-    backoff_jitter double precision default 0.1,
-    archive boolean default true,
-    notify boolean default false
+    lease interval default null,
+    max_attempts integer default null,
+    delay interval default null,
+    job_ttl interval default null,
+    retention interval default null,
+    backoff interval default null,
+    backoff_max interval default null,
+    backoff_jitter double precision default null,
+    archive boolean default null,
+    notify boolean default null,
+    no_limit text[] default null
 )
-returns pgq.queue_info
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -8112,16 +8378,27 @@ declare
 begin
     perform pgq._check_name('queue', create_queue.queue);
 
+    perform pgq._check_no_limit(
+        create_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+    );
+
     settings.queue := create_queue.queue;
-    settings.lease := create_queue.lease;
-    settings.max_attempts := create_queue.max_attempts;
-    settings.delay := create_queue.delay;
-    settings.retention := create_queue.retention;
-    settings.backoff := create_queue.backoff;
-    settings.backoff_max := create_queue.backoff_max;
-    settings.backoff_jitter := create_queue.backoff_jitter;
-    settings.archive := create_queue.archive;
-    settings.notify := create_queue.notify;
+    settings.lease := coalesce(create_queue.lease, '30 seconds');
+    if ('max_attempts' = any(create_queue.no_limit)) is not true then
+        settings.max_attempts := coalesce(create_queue.max_attempts, 5);
+    end if;
+    settings.delay := coalesce(create_queue.delay, '0');
+    if ('job_ttl' = any(create_queue.no_limit)) is not true then
+        settings.job_ttl := coalesce(create_queue.job_ttl, '14 days');
+    end if;
+    if ('retention' = any(create_queue.no_limit)) is not true then
+        settings.retention := coalesce(create_queue.retention, '14 days');
+    end if;
+    settings.backoff := coalesce(create_queue.backoff, '1 second');
+    settings.backoff_max := coalesce(create_queue.backoff_max, '1 hour');
+    settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
+    settings.archive := coalesce(create_queue.archive, true);
+    settings.notify := coalesce(create_queue.notify, false);
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -8134,7 +8411,30 @@ begin
             for key share;
         end if;
 
-        perform pgq._fail_queue_exists(create_queue.queue);
+        perform pgq._check_settings_equal(
+            'queue',
+            create_queue.queue,
+            jsonb_build_object(
+                'lease', create_queue.lease,
+                'max_attempts', create_queue.max_attempts,
+                'delay', create_queue.delay,
+                'job_ttl', create_queue.job_ttl,
+                'retention', create_queue.retention,
+                'backoff', create_queue.backoff,
+                'backoff_max', create_queue.backoff_max,
+                'backoff_jitter', create_queue.backoff_jitter,
+                'archive', create_queue.archive,
+                'notify', create_queue.notify
+            ),
+            create_queue.no_limit,
+            to_jsonb(i)
+        )
+        from pgq._queue_info(create_queue.queue) as i;
+
+        return query
+        select i.*
+        from pgq._queue_info(create_queue.queue) as i;
+        return;
     end if;
 
     class := pgq._storage_class(settings.retention, null, null);
@@ -8146,6 +8446,7 @@ begin
         lease,
         max_attempts,
         delay,
+        job_ttl,
         retention,
         backoff,
         backoff_max,
@@ -8163,6 +8464,7 @@ begin
         settings.lease,
         settings.max_attempts,
         settings.delay,
+        settings.job_ttl,
         settings.retention,
         settings.backoff,
         settings.backoff_max,
@@ -8176,7 +8478,24 @@ begin
     returning queue_id into new_id;
 
     if new_id is null then
-        perform pgq._fail_queue_exists(create_queue.queue);
+        -- Another transaction has made it since.
+        return query
+        select c.*
+        from pgq.create_queue(
+            create_queue.queue,
+            create_queue.lease,
+            create_queue.max_attempts,
+            create_queue.delay,
+            create_queue.job_ttl,
+            create_queue.retention,
+            create_queue.backoff,
+            create_queue.backoff_max,
+            create_queue.backoff_jitter,
+            create_queue.archive,
+            create_queue.notify,
+            create_queue.no_limit
+        ) as c;
+        return;
     end if;
 
     insert into pgq.queue_floor_lock (queue_id)
@@ -8196,7 +8515,9 @@ begin
         '0'
     );
 
-    return pgq._queue_info(create_queue.queue);
+    return query
+    select i.*
+    from pgq._queue_info(create_queue.queue) as i;
 end
 $$;
 
@@ -8208,19 +8529,27 @@ comment on function pgq.create_queue(
     interval,
     interval,
     interval,
+    interval,
     double precision,
     boolean,
-    boolean
+    boolean,
+    text[]
 ) is
-'Creates a queue and returns it.
-lease: how long a worker has a job before another one may get it. max_attempts: deliveries before
-a job is dead; null: no limit. delay: from enqueue to the first delivery. retention: from enqueue
-until an unfinished job expires, and how long finished and dead ones are kept; null: for ever.
-backoff: the delay before the first retry; each further one doubles it up to backoff_max, and up
-to the share backoff_jitter (0 to 1) is added at random. archive: ack notes the job among the
-archived ones. notify: an enqueue notifies the channel pgq_queue with the queue''s name.
-Errors: MQ005 the queue exists already, 22023 bad name or setting, 22004 null, 40001 under
-REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
+lease: how long a worker has a job before another one may get it; by default 30 seconds.
+max_attempts: deliveries before a job is a dead letter; by default 5. delay: from enqueue to the
+first delivery; by default none. job_ttl: from enqueue until an unfinished job expires; by default
+14 days. retention: how long dead letters are kept, counted from when they died, and finished jobs,
+counted from when they were enqueued; by default 14 days. backoff: the delay before the first retry,
+by default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
+share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: ack notes the job among
+the archived ones, which is the default. notify: an enqueue notifies the channel pgq_queue with the
+queue''s name; off by default. no_limit: names of settings that shall have no limit: max_attempts,
+job_ttl, retention. So that it can be called at each start of an application, settings that are not
+given are not compared.
+Errors: MQ005 the queue exists with other settings than those given, 22023 bad name or setting,
+22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
+again).';
 
 -- ==== sql/queue/alter_queue.sql
 
@@ -8229,6 +8558,7 @@ create function pgq.alter_queue(
     lease interval default null,
     max_attempts integer default null,
     delay interval default null,
+    job_ttl interval default null,
     retention interval default null,
     backoff interval default null,
     backoff_max interval default null,
@@ -8237,10 +8567,11 @@ create function pgq.alter_queue(
     notify boolean default null,
     no_limit text[] default null
 )
-returns pgq.queue_info
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -8259,12 +8590,18 @@ begin
     if not found then
         perform pgq._fail_unknown_queue(alter_queue.queue);
     end if;
-    perform pgq._check_no_limit(alter_queue.no_limit, array['max_attempts', 'retention']);
+    perform pgq._check_no_limit(
+        alter_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+    );
 
-    settings := pgq._queue_info(alter_queue.queue);
+    select i.*
+    into settings
+    from pgq._queue_info(alter_queue.queue) as i;
+
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
+    settings.job_ttl := coalesce(alter_queue.job_ttl, settings.job_ttl);
     settings.retention := coalesce(alter_queue.retention, settings.retention);
     settings.backoff := coalesce(alter_queue.backoff, settings.backoff);
     settings.backoff_max := coalesce(alter_queue.backoff_max, settings.backoff_max);
@@ -8273,6 +8610,9 @@ begin
     settings.notify := coalesce(alter_queue.notify, settings.notify);
     if 'max_attempts' = any(alter_queue.no_limit) then
         settings.max_attempts := null;
+    end if;
+    if 'job_ttl' = any(alter_queue.no_limit) then
+        settings.job_ttl := null;
     end if;
     if 'retention' = any(alter_queue.no_limit) then
         settings.retention := null;
@@ -8287,6 +8627,7 @@ begin
         lease = settings.lease,
         max_attempts = settings.max_attempts,
         delay = settings.delay,
+        job_ttl = settings.job_ttl,
         retention = settings.retention,
         backoff = settings.backoff,
         backoff_max = settings.backoff_max,
@@ -8300,7 +8641,9 @@ begin
 
     perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
 
-    return pgq._queue_info(alter_queue.queue);
+    return query
+    select i.*
+    from pgq._queue_info(alter_queue.queue) as i;
 end
 $$;
 
@@ -8312,16 +8655,17 @@ comment on function pgq.alter_queue(
     interval,
     interval,
     interval,
+    interval,
     double precision,
     boolean,
     boolean,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
-See create_queue for the settings. no_limit lifts settings: max_attempts, retention. Jobs that are
-stored keep their times; a new lease counts from the next delivery. Where there was no retention
-before, what is finished is kept for the new one from now on.
-Errors: MQ002 unknown queue, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
+that are stored keep their times; a new lease counts from the next delivery. Where there was no
+retention before, what is finished is kept for the new one from now on.
+Errors: MQ002 unknown queue, 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/queue/drop_queue.sql
@@ -8451,7 +8795,11 @@ Errors: MQ002 unknown queue.';
 
 -- ==== sql/queue/purge_queue.sql
 
-create function pgq.purge_queue(queue text, dead_only boolean default false)
+create function pgq.purge_queue(
+    queue text,
+    dead_only boolean default null,
+    all_jobs boolean default null
+)
 returns bigint
 language plpgsql
 volatile
@@ -8479,9 +8827,9 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(purge_queue.queue);
     end if;
-    if purge_queue.dead_only is null then
-        raise exception 'argument "dead_only" must not be null'
-            using errcode = '22004';
+    if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
+        raise exception 'purge_queue needs either dead_only => true or all_jobs => true'
+            using errcode = '22023';
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -8492,7 +8840,7 @@ begin
     -- Dead letters come last: a job that dies while this waits for its row is then among them. In
     -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
     -- while this waits for it is found by the next turn.
-    if not purge_queue.dead_only then
+    if purge_queue.all_jobs then
         loop
             with doomed as materialized (
                 select j.job_id
@@ -8526,11 +8874,11 @@ begin
 end
 $$;
 
-comment on function pgq.purge_queue(text, boolean) is
-'Removes every unfinished job of a queue, leased and dead ones too, and returns how many.
-With dead_only just the dead letters. A worker that still has one of them gets false from ack.
-Archived jobs stay.
-Errors: MQ002 unknown queue, 22004 null argument.';
+comment on function pgq.purge_queue(text, boolean, boolean) is
+'Removes unfinished jobs or dead letters of a queue, and returns how many.
+dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
+too; a worker that still has one of them gets false from ack. Archived jobs stay.
+Errors: MQ002 unknown queue, 22023 neither of both is true, or both are.';
 
 -- ==== sql/queue/_due_at.sql
 
@@ -8539,7 +8887,7 @@ create function pgq._due_at(
     moment timestamptz,
     delay interval,
     run_at timestamptz,
-    retention interval
+    job_ttl interval
 )
 returns timestamptz
 language plpgsql
@@ -8563,11 +8911,11 @@ begin
     end if;
 
     due_at := greatest(_due_at.moment, coalesce(_due_at.run_at, _due_at.moment + _due_at.delay));
-    if due_at >= _due_at.moment + _due_at.retention then
+    if due_at >= _due_at.moment + _due_at.job_ttl then
         raise exception 'the job would expire before it is due'
             using errcode = '22023',
                 detail = format(
-                    'The retention of queue "%s" is %s.', _due_at.queue, _due_at.retention
+                    'The job_ttl of queue "%s" is %s.', _due_at.queue, _due_at.job_ttl
                 );
     end if;
     return due_at;
@@ -8583,18 +8931,19 @@ comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interv
 create function pgq.enqueue(
     queue text,
     payload jsonb default null,
-    body bytea default null,
+    key text default null,
+    headers jsonb default null,
     delay interval default null,
+    run_at timestamptz default null,
     priority integer default 0,
     label text default null,
-    headers jsonb default null,
-    key text default null,
-    run_at timestamptz default null
+    body bytea default null
 )
-returns bigint
+returns setof pgq.enqueue_result
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -8606,24 +8955,24 @@ declare
     store_id bigint;
     leaf integer;
     queue_delay interval;
-    queue_retention interval;
+    ttl interval;
     usual boolean;
     moment timestamptz;
     due_at timestamptz;
-    number bigint;
+    added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
     -- proposed. Few conditions, since each of them takes time.
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
-        or (enqueue.priority = 0) is not true
+        or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
-        perform pgq._check_count('priority', enqueue.priority, 0, 9);
+        perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label);
         perform pg_current_xact_id();
 
@@ -8642,11 +8991,21 @@ begin
         q.partition_id,
         q.segment,
         q.delay,
-        q.retention,
+        q.job_ttl,
         pgq._clock(),
         nextval('pgq.job_id'),
+        false,
         enqueue.delay is null and enqueue.run_at is null and not q.notify
-    into target_id, store_id, leaf, queue_delay, queue_retention, moment, number, usual
+    into
+        target_id,
+        store_id,
+        leaf,
+        queue_delay,
+        ttl,
+        moment,
+        added.job_id,
+        added.duplicate,
+        usual
     from pgq.queue as q
     where q.queue = enqueue.queue;
 
@@ -8656,7 +9015,7 @@ begin
         end if;
         if enqueue.delay is not null or enqueue.run_at is not null then
             due_at := pgq._due_at(
-                enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
+                enqueue.queue, moment, enqueue.delay, enqueue.run_at, ttl
             );
         end if;
         -- Heard when this transaction commits.
@@ -8679,15 +9038,15 @@ begin
         label
     )
     values (
-        number,
+        added.job_id,
         target_id,
         store_id,
-        number,
-        moment + queue_retention,
+        added.job_id,
+        moment + ttl,
         coalesce(due_at, moment + queue_delay),
         leaf,
         0,
-        enqueue.priority,
+        coalesce(enqueue.priority, 0),
         enqueue.label
     );
 
@@ -8697,7 +9056,7 @@ begin
         )
         values (
             store_id,
-            number,
+            added.job_id,
             moment,
             0,
             enqueue.key,
@@ -8711,7 +9070,7 @@ begin
         )
         values (
             store_id,
-            number,
+            added.job_id,
             moment,
             1,
             enqueue.key,
@@ -8726,7 +9085,7 @@ begin
             )
             values (
                 store_id,
-                number,
+                added.job_id,
                 moment,
                 2,
                 enqueue.key,
@@ -8740,7 +9099,7 @@ begin
             )
             values (
                 store_id,
-                number,
+                added.job_id,
                 moment,
                 3,
                 enqueue.key,
@@ -8757,7 +9116,7 @@ begin
                 )
                 values (
                     store_id,
-                    number,
+                    added.job_id,
                     moment,
                     4,
                     enqueue.key,
@@ -8771,7 +9130,7 @@ begin
                 )
                 values (
                     store_id,
-                    number,
+                    added.job_id,
                     moment,
                     5,
                     enqueue.key,
@@ -8787,7 +9146,7 @@ begin
                 )
                 values (
                     store_id,
-                    number,
+                    added.job_id,
                     moment,
                     6,
                     enqueue.key,
@@ -8801,7 +9160,7 @@ begin
                 )
                 values (
                     store_id,
-                    number,
+                    added.job_id,
                     moment,
                     7,
                     enqueue.key,
@@ -8820,7 +9179,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         8,
                         enqueue.key,
@@ -8834,7 +9193,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         9,
                         enqueue.key,
@@ -8850,7 +9209,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         10,
                         enqueue.key,
@@ -8864,7 +9223,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         11,
                         enqueue.key,
@@ -8882,7 +9241,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         12,
                         enqueue.key,
@@ -8896,7 +9255,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         13,
                         enqueue.key,
@@ -8912,7 +9271,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         14,
                         enqueue.key,
@@ -8926,7 +9285,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         15,
                         enqueue.key,
@@ -8953,17 +9312,17 @@ begin
                 $7
             )
         $leaf$, leaf)
-        using store_id, number, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
+        using store_id, added.job_id, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
     end if;
 
-    return number;
+    return next added;
 end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, bytea, interval, integer, text, jsonb, text, timestamptz
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, bytea
 ) is
-'Adds a job to a queue and returns its id.
+'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
@@ -8977,15 +9336,15 @@ transaction began (try again).';
 create function pgq.enqueue_batch(
     queue text,
     payloads jsonb[] default null,
-    bodies bytea[] default null,
+    keys text[] default null,
+    headers jsonb[] default null,
     delay interval default null,
+    run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
-    headers jsonb[] default null,
-    keys text[] default null,
-    run_at timestamptz default null
+    bodies bytea[] default null
 )
-returns table (job_id bigint)
+returns setof pgq.enqueue_result
 language plpgsql
 volatile
 parallel unsafe
@@ -9002,7 +9361,7 @@ declare
     store_id bigint;
     leaf integer;
     queue_delay interval;
-    retention interval;
+    ttl interval;
     notify boolean;
     moment timestamptz;
     visible_at timestamptz;
@@ -9020,9 +9379,7 @@ begin
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
     end if;
-    if (enqueue_batch.priority between 0 and 9) is not true then
-        perform pgq._check_count('priority', enqueue_batch.priority, 0, 9);
-    end if;
+    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -9031,8 +9388,8 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
-    into target_id, store_id, leaf, queue_delay, retention, notify
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
+    into target_id, store_id, leaf, queue_delay, ttl, notify
     from pgq.queue as q
     where q.queue = enqueue_batch.queue;
 
@@ -9053,7 +9410,7 @@ begin
         visible_at := moment + queue_delay;
     else
         visible_at := pgq._due_at(
-            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, retention
+            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
         );
     end if;
 
@@ -9331,11 +9688,11 @@ begin
         target_id,
         store_id,
         b.job_id,
-        moment + retention,
+        moment + ttl,
         visible_at,
         leaf,
         0,
-        enqueue_batch.priority,
+        coalesce(enqueue_batch.priority, 0),
         b.label
     from (
         select
@@ -9344,7 +9701,7 @@ begin
     ) as b;
 
     return query
-    select unnest(ids);
+    select unnest(ids), false;
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);
@@ -9353,11 +9710,11 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], bytea[], interval, integer, text[], jsonb[], text[], timestamptz
+    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; labels, headers and keys are optional and of
-the same length; delay, priority and run_at are those of all. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
+the same length; delay, run_at and priority are those of all. An empty array adds nothing.
 Errors: MQ002 unknown queue, 22004 no content or a null in it, 22023 bad argument, arrays of other
 lengths, or the jobs would expire before they are due.';
 
@@ -10963,7 +11320,7 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        claim_job.max_jobs = 1 and claim_job.label is null and not q.paused
+        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue;
@@ -11396,7 +11753,7 @@ begin
     return query
     select c.*
     from pgq._claim_jobs(
-        claim_job.queue, claim_job.max_jobs, 1, claim_job.lease, claim_job.label, false
+        claim_job.queue, coalesce(claim_job.max_jobs,1), 1, claim_job.lease, claim_job.label, false
     ) as c;
 end
 $$;
@@ -11411,7 +11768,7 @@ in a transaction that is rolled back, or whose client dies before commit, has no
 how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused.
-Errors: MQ002 unknown queue, 22004 and 22023 bad arguments.';
+Errors: MQ002 unknown queue, 22023 bad arguments.';
 
 -- ==== sql/queue/_still_leased.sql
 
@@ -13311,13 +13668,14 @@ end
 $$;
 
 comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
-'Finishes the jobs that a worker has done and leases it the next ones, in one call and transaction.
-job_ids with their lease_token are finished as by ack_batch; null or an empty array: nothing is.
-Then up to max_jobs (0 to 100000) jobs are leased and returned as by claim_job; 0: none. A paused
-queue gives out nothing, but what is done is finished.
+'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
+It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
+null or an empty array: nothing is. Then up to max_jobs (0 to 100000) jobs are leased and returned
+as by claim_job; 0: none. A paused queue gives out nothing, but what is done is finished.
 Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or
-claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001
-under REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 job_ids without lease_token, 22023
+bad arguments, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
+again).';
 
 -- ==== sql/queue/ack.sql
 
@@ -13838,7 +14196,7 @@ end
 $$;
 
 comment on function pgq.ack(bigint, uuid) is
-'Finishes a job and says whether it did.
+'Finishes a job; false when the caller does not hold it any more.
 The queue notes it among the archived jobs, unless its archive setting is off. False, and nothing
 changed: the token is not that of the latest claim, or the job is finished already. A lease that
 has run out still counts as long as no other worker got the job.
@@ -13903,7 +14261,7 @@ begin
         from pgq._finish(
             array[archive_job.job_id],
             archive_job.lease_token,
-            archive_job.outcome,
+            coalesce(archive_job.outcome, 'archived'),
             archive_job.result,
             true
         )
@@ -13912,11 +14270,11 @@ end
 $$;
 
 comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
-'Finishes a job, notes it among the archived jobs with an outcome, and says whether it did.
-It is noted whatever the archive setting of the queue. outcome: 1 to 63 characters; result: any
-JSON. False, and nothing changed: the token is not that of the latest claim, or the job is finished
-already.
-Errors: 22004 null argument, 22023 bad outcome.';
+'Finishes a job with an outcome; false when the caller does not hold it any more.
+It is noted among the archived jobs, whatever the archive setting of the queue. outcome: 1 to 63
+characters; result: any JSON. False, and nothing changed: the token is not that of the latest claim,
+or the job is finished already.
+Errors: 22004 no job_id or lease_token, 22023 bad outcome.';
 
 -- ==== sql/queue/archive_job_batch.sql
 
@@ -13947,7 +14305,7 @@ begin
     from pgq._finish(
         archive_job_batch.job_ids,
         archive_job_batch.lease_token,
-        archive_job_batch.outcome,
+        coalesce(archive_job_batch.outcome, 'archived'),
         archive_job_batch.result,
         true
     ) as f;
@@ -13957,7 +14315,7 @@ $$;
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
 'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
 See archive_job.
-Errors: 22004 null argument, 22023 bad outcome.';
+Errors: 22004 no job_ids or lease_token, 22023 bad outcome.';
 
 -- ==== sql/queue/_retry_delay.sql
 
@@ -14119,7 +14477,7 @@ end
 $$;
 
 comment on function pgq.nack(bigint, uuid, interval, text) is
-'Gives a job back to be tried again, and says whether it did.
+'Gives a job back to be tried again; false when the caller does not hold it any more.
 delay: when it may be claimed again, 0 = at once; by default the backoff of the queue: its first
 delay, doubled with every attempt, up to its cap, with some jitter. error: what went wrong; the
 last one is kept with the job. A job that has had its max_attempts becomes a dead letter. False,
@@ -14220,10 +14578,13 @@ begin
                 g.partition_id,
                 g.log_offset,
                 g.expires_at,
-                pgq._clock() + coalesce(
-                    _extend_lease.lease,
-                    (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
-                    interval '0'
+                greatest(
+                    g.visible_at,
+                    pgq._clock() + coalesce(
+                        _extend_lease.lease,
+                        (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
+                        interval '0'
+                    )
                 ),
                 g.segment,
                 g.attempt,
@@ -14294,8 +14655,9 @@ end
 $$;
 
 comment on function pgq.extend_lease(bigint, uuid, interval) is
-'Keeps a claimed job for the given time from now, and says whether it did.
-lease: by default that of the queue. False: the lease has run out or was never the caller''s, or
+'Extends the lease of a job; false when the caller does not hold it any more.
+It then lasts for the given time from now, or as long as before where that is longer. lease: by
+default that of the queue. False: the lease has run out or was never the caller''s, or
 the job is finished; stop working on it.
 Errors: 22004 null argument, 22023 bad lease.';
 
@@ -14330,13 +14692,17 @@ end
 $$;
 
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
-'Keeps jobs of one claim for the given time from now, and returns the ids of those kept.
+'Extends the leases of jobs of one claim, and returns the ids of those that the caller still holds.
 See extend_lease.
 Errors: 22004 null argument, 22023 bad lease.';
 
 -- ==== sql/queue/redrive.sql
 
-create function pgq.redrive(queue text, job_id bigint default null)
+create function pgq.redrive(
+    queue text,
+    job_id bigint default null,
+    all_jobs boolean default null
+)
 returns bigint
 language plpgsql
 volatile
@@ -14366,6 +14732,10 @@ begin
     if target.queue_id is null then
         perform pgq._fail_unknown_queue(redrive.queue);
     end if;
+    if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
+        raise exception 'redrive needs either job_id or all_jobs => true'
+            using errcode = '22023';
+    end if;
 
     with revived as (
         delete from pgq.dead_job as d
@@ -14392,7 +14762,7 @@ begin
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        pgq._clock() + target.retention,
+        pgq._clock() + target.job_ttl,
         pgq._clock(),
         r.segment,
         0,
@@ -14422,11 +14792,11 @@ begin
 end
 $$;
 
-comment on function pgq.redrive(text, bigint) is
+comment on function pgq.redrive(text, bigint, boolean) is
 'Puts dead letters back into their queue and returns how many.
-It is one job, or without job_id all of the queue. They are due at once, with all their attempts
-before them and the whole retention from now on. 0: the job is not a dead letter of this queue.
-Errors: MQ002 unknown queue.';
+job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
+before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
+Errors: MQ002 unknown queue, 22023 neither job_id nor all_jobs, or both.';
 
 -- ==== sql/bulk/_fail_write_lost.sql
 
@@ -14626,7 +14996,7 @@ begin
             pgq._clock(),
             _check_chunk.delay,
             null,
-            (_check_chunk.target).retention
+            (_check_chunk.target).job_ttl
         );
     end if;
     if _check_chunk.labels is not null then
@@ -15108,7 +15478,7 @@ begin
         t.partitions,
         w.queue_id,
         q.queue,
-        q.retention,
+        q.job_ttl,
         w.committed_at
     into
         target.bulk_write_id,
@@ -15119,7 +15489,7 @@ begin
         target.partitions,
         target.queue_id,
         target.queue,
-        target.retention,
+        target.job_ttl,
         ended_at
     from pgq.bulk_write as w
     left join pgq.topic as t on t.topic_id = w.topic_id
@@ -15200,23 +15570,23 @@ as $$
 begin
     if _write_messages.topic is not null then
         perform pgq.publish_batch(
-            _write_messages.topic,
-            _write_messages.payloads,
-            _write_messages.bodies,
-            _write_messages.keys,
-            _write_messages.headers,
-            _write_messages.partition
+            topic => _write_messages.topic,
+            payloads => _write_messages.payloads,
+            keys => _write_messages.keys,
+            headers => _write_messages.headers,
+            partition => _write_messages.partition,
+            bodies => _write_messages.bodies
         );
     else
         perform pgq.enqueue_batch(
-            _write_messages.queue,
-            _write_messages.payloads,
-            _write_messages.bodies,
-            _write_messages.delay,
-            coalesce(_write_messages.priority, 0),
-            _write_messages.labels,
-            _write_messages.headers,
-            _write_messages.keys
+            queue => _write_messages.queue,
+            payloads => _write_messages.payloads,
+            keys => _write_messages.keys,
+            headers => _write_messages.headers,
+            delay => _write_messages.delay,
+            priority => _write_messages.priority,
+            labels => _write_messages.labels,
+            bodies => _write_messages.bodies
         );
     end if;
 end
@@ -16189,12 +16559,12 @@ declare
     moment timestamptz := pgq._clock();
     late record;
 begin
-    select c.task, c.chunk, c.delay, q.queue, q.retention
+    select c.task, c.chunk, c.delay, q.queue, q.job_ttl
     into late
     from pgq.staged_chunk as c
     inner join pgq.queue as q on q.queue_id = _check_staged_delays.queue_id
     where c.write_id = _check_staged_delays.write_id
-        and moment + c.delay >= moment + q.retention
+        and moment + c.delay >= moment + q.job_ttl
     order by c.task, c.chunk
     limit 1;
 
@@ -16203,17 +16573,17 @@ begin
             late.chunk, late.task
             using errcode = '22023',
                 detail = format(
-                    'Their delay is %s; the retention of queue "%s" is %s by now.',
-                    late.delay, late.queue, late.retention
+                    'Their delay is %s; the job_ttl of queue "%s" is %s by now.',
+                    late.delay, late.queue, late.job_ttl
                 ),
-                hint = 'Nothing was published. Lengthen the retention with pgq.alter_queue and '
+                hint = 'Nothing was published. Lengthen job_ttl with pgq.alter_queue and '
                     'call it again, or start the write again with another delay.';
     end if;
 end
 $$;
 
 comment on function pgq._check_staged_delays(uuid, bigint) is
-'Refuses staged jobs that a queue takes no longer, since its retention has become shorter (22023).';
+'Refuses staged jobs that a queue takes no longer, since its job_ttl has become shorter (22023).';
 
 -- ==== sql/bulk/_publish_staged.sql
 
@@ -16452,7 +16822,7 @@ the way, which pg_blocking_pids tells.
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped, or
 a part of what was staged is not there (start it again), 22004 no write_id, 22023 another number of
 messages than expected, a write that is not atomic was started again and made other chunks, or a
-queue has by now a shorter retention than a delay that was staged, 55P03 waited 60 s in vain, 25001
+queue has by now a shorter job_ttl than a delay that was staged, 55P03 waited 60 s in vain, 25001
 not under READ COMMITTED, and those of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/abort_write.sql
@@ -16681,7 +17051,7 @@ end
 $$;
 
 comment on function pgq._expired_jobs(timestamptz, integer) is
-'Jobs that are past their retention and held by no worker, so many at most.';
+'Jobs that are past the job_ttl of their queue and held by no worker, so many at most.';
 
 -- ==== sql/operations/_expire_jobs.sql
 
@@ -16748,7 +17118,7 @@ end
 $$;
 
 comment on function pgq._expire_jobs(bigint[], timestamptz) is
-'Of these jobs, removes those that are past their retention and held by no worker.';
+'Of these jobs, removes those that are past the job_ttl of their queue and held by no worker.';
 
 -- ==== sql/operations/_bury_lost.sql
 
@@ -18315,9 +18685,9 @@ select
     l.topic,
     l.consumer_group,
     l.partition,
-    q.next_offset - 1 as position,
-    s.tip,
-    s.tip - q.next_offset + 1 as lag,
+    q.next_offset - 1 as committed_offset,
+    s.last_offset,
+    s.last_offset - q.next_offset + 1 as lag,
     s.published_at as oldest_published_at,
     case when q.leased_until > pgq._clock() then q.leased_until end as leased_until
 from pgq.group_partition as l
@@ -18340,13 +18710,14 @@ cross join lateral pgq._partition_figures(
 ) as s;
 
 comment on view pgq.group_lag is
-'How far each consumer group is behind, per partition; lag = tip - position.';
+'How far each consumer group is behind, per partition; lag = last_offset - committed_offset.';
 comment on column pgq.group_lag.topic is 'The topic.';
 comment on column pgq.group_lag.consumer_group is 'The group.';
 comment on column pgq.group_lag.partition is 'The partition, from 0.';
-comment on column pgq.group_lag.position is
-'The last offset that the group has done with; 0: none.';
-comment on column pgq.group_lag.tip is 'The newest offset of the partition; 0: no message yet.';
+comment on column pgq.group_lag.committed_offset is
+'The last offset that the group has done with; 0: none. It reads the next one.';
+comment on column pgq.group_lag.last_offset is
+'The newest offset of the partition; 0: no message yet.';
 comment on column pgq.group_lag.lag is 'How many messages the group has before it.';
 comment on column pgq.group_lag.oldest_published_at is
 'When the next message for the group was published; null: it has caught up.';
@@ -18359,9 +18730,9 @@ select
     p.topic,
     p.partition,
     s.first_offset,
-    s.tip,
-    s.tip - s.first_offset + 1 as messages,
-    s.tip + 1 - s.since_offset as published_last_minute
+    s.last_offset,
+    s.last_offset - s.first_offset + 1 as messages,
+    s.last_offset + 1 - s.since_offset as published_last_minute
 from pgq.partition as p
 cross join lateral pgq._partition_figures(
     (select k.key from pgq.view_key as k),
@@ -18376,7 +18747,8 @@ comment on view pgq.topic_stats is 'What each topic partition holds, and how muc
 comment on column pgq.topic_stats.topic is 'The topic.';
 comment on column pgq.topic_stats.partition is 'The partition, from 0.';
 comment on column pgq.topic_stats.first_offset is 'The oldest offset that is kept.';
-comment on column pgq.topic_stats.tip is 'The newest offset; 0: no message yet.';
+comment on column pgq.topic_stats.last_offset is
+'The newest offset; 0: no message yet.';
 comment on column pgq.topic_stats.messages is 'How many messages are kept.';
 comment on column pgq.topic_stats.published_last_minute is
 'How many came in during the last minute.';
@@ -18418,7 +18790,7 @@ comment on column pgq.queue_stats.ready is 'Jobs that may be claimed now.';
 comment on column pgq.queue_stats.leased is 'Jobs that a worker has.';
 comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
 comment on column pgq.queue_stats.expired is
-'Jobs past their retention, until cleanup removes them.';
+'Jobs past the job_ttl of their queue, until cleanup removes them.';
 comment on column pgq.queue_stats.dead is 'Dead letters.';
 comment on column pgq.queue_stats.oldest_ready_seconds is
 'For how many seconds the job that is due longest has been due; 0: none is.';

@@ -10,6 +10,7 @@
 \ir shared/_check_batch.sql
 \ir shared/_check_lease_token.sql
 \ir shared/_check_no_limit.sql
+\ir shared/_check_settings_equal.sql
 \ir shared/_create_leaf.sql
 \ir shared/_open_segment.sql
 \ir shared/_storage_class.sql
@@ -24,10 +25,11 @@
 \ir log/_fail_lease_lost.sql
 \ir log/_fail_truncated.sql
 \ir log/_check_topic_settings.sql
+\ir log/_check_out_of_range.sql
 
 -- The log: where things stand
 \ir log/_first_available.sql
-\ir log/_tip.sql
+\ir log/_last_offset.sql
 \ir log/_runs.sql
 \ir log/_published_at.sql
 \ir log/_messages_across.sql
@@ -36,6 +38,7 @@
 \ir log/check_range.sql
 \ir log/_partition_figures.sql
 \ir log/_topic_info.sql
+\ir log/_group_info.sql
 
 -- The log: topics and groups
 \ir log/_try_offset.sql
@@ -49,6 +52,7 @@
 \ir log/drop_topic.sql
 \ir log/list_topics.sql
 \ir log/create_group.sql
+\ir log/alter_group.sql
 \ir log/drop_group.sql
 \ir log/list_groups.sql
 
@@ -71,13 +75,12 @@
 \ir log/fetch.sql
 \ir log/poll.sql
 \ir log/extend_poll.sql
-\ir log/release.sql
+\ir log/release_poll.sql
 \ir log/commit_offset.sql
 \ir log/seek.sql
 
 -- The queue: what is wrong with an argument
 \ir queue/_fail_unknown_queue.sql
-\ir queue/_fail_queue_exists.sql
 \ir queue/_fail_job_lost.sql
 \ir queue/_check_lease.sql
 \ir queue/_check_leases.sql

@@ -42,7 +42,7 @@ begin
             pgq._clock(),
             _check_chunk.delay,
             null,
-            (_check_chunk.target).retention
+            (_check_chunk.target).job_ttl
         );
     end if;
     if _check_chunk.labels is not null then

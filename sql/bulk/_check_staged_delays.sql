@@ -9,12 +9,12 @@ declare
     moment timestamptz := pgq._clock();
     late record;
 begin
-    select c.task, c.chunk, c.delay, q.queue, q.retention
+    select c.task, c.chunk, c.delay, q.queue, q.job_ttl
     into late
     from pgq.staged_chunk as c
     inner join pgq.queue as q on q.queue_id = _check_staged_delays.queue_id
     where c.write_id = _check_staged_delays.write_id
-        and moment + c.delay >= moment + q.retention
+        and moment + c.delay >= moment + q.job_ttl
     order by c.task, c.chunk
     limit 1;
 
@@ -23,14 +23,14 @@ begin
             late.chunk, late.task
             using errcode = '22023',
                 detail = format(
-                    'Their delay is %s; the retention of queue "%s" is %s by now.',
-                    late.delay, late.queue, late.retention
+                    'Their delay is %s; the job_ttl of queue "%s" is %s by now.',
+                    late.delay, late.queue, late.job_ttl
                 ),
-                hint = 'Nothing was published. Lengthen the retention with pgq.alter_queue and '
+                hint = 'Nothing was published. Lengthen job_ttl with pgq.alter_queue and '
                     'call it again, or start the write again with another delay.';
     end if;
 end
 $$;
 
 comment on function pgq._check_staged_delays(uuid, bigint) is
-'Refuses staged jobs that a queue takes no longer, since its retention has become shorter (22023).';
+'Refuses staged jobs that a queue takes no longer, since its job_ttl has become shorter (22023).';

@@ -18,7 +18,7 @@ begin
         t.partitions,
         w.queue_id,
         q.queue,
-        q.retention,
+        q.job_ttl,
         w.committed_at
     into
         target.bulk_write_id,
@@ -29,7 +29,7 @@ begin
         target.partitions,
         target.queue_id,
         target.queue,
-        target.retention,
+        target.job_ttl,
         ended_at
     from pgq.bulk_write as w
     left join pgq.topic as t on t.topic_id = w.topic_id

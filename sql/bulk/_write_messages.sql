@@ -19,23 +19,23 @@ as $$
 begin
     if _write_messages.topic is not null then
         perform pgq.publish_batch(
-            _write_messages.topic,
-            _write_messages.payloads,
-            _write_messages.bodies,
-            _write_messages.keys,
-            _write_messages.headers,
-            _write_messages.partition
+            topic => _write_messages.topic,
+            payloads => _write_messages.payloads,
+            keys => _write_messages.keys,
+            headers => _write_messages.headers,
+            partition => _write_messages.partition,
+            bodies => _write_messages.bodies
         );
     else
         perform pgq.enqueue_batch(
-            _write_messages.queue,
-            _write_messages.payloads,
-            _write_messages.bodies,
-            _write_messages.delay,
-            coalesce(_write_messages.priority, 0),
-            _write_messages.labels,
-            _write_messages.headers,
-            _write_messages.keys
+            queue => _write_messages.queue,
+            payloads => _write_messages.payloads,
+            keys => _write_messages.keys,
+            headers => _write_messages.headers,
+            delay => _write_messages.delay,
+            priority => _write_messages.priority,
+            labels => _write_messages.labels,
+            bodies => _write_messages.bodies
         );
     end if;
 end

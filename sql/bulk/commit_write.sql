@@ -120,5 +120,5 @@ the way, which pg_blocking_pids tells.
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped, or
 a part of what was staged is not there (start it again), 22004 no write_id, 22023 another number of
 messages than expected, a write that is not atomic was started again and made other chunks, or a
-queue has by now a shorter retention than a delay that was staged, 55P03 waited 60 s in vain, 25001
+queue has by now a shorter job_ttl than a delay that was staged, 55P03 waited 60 s in vain, 25001
 not under READ COMMITTED, and those of publish_batch and enqueue_batch.';

@@ -23,7 +23,7 @@ create type pgq._write_target as (
     partitions integer,
     queue_id bigint,
     queue text,
-    retention interval
+    job_ttl interval
 );
 
 comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';

@@ -12,11 +12,12 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    wanted integer := coalesce(_claim_any.max_messages, 100);
     state pgq._group_state;
     claimed pgq._claim_state;
     first_available bigint;
 begin
-    perform pgq._check_count('max_messages', _claim_any.max_messages, 1, 1000000);
+    perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
     loop
         state := pgq._lock_group(
@@ -38,11 +39,11 @@ begin
                         state.partition,
                         state.next_offset,
                         first_available,
-                        state.tip
+                        state.last_offset
                     );
                 end if;
                 claimed.first_offset := first_available;
-                if first_available > state.tip then
+                if first_available > state.last_offset then
                     -- Retention has left nothing here. Note that, or this partition would look
                     -- like the one to read for ever.
                     perform pgq._append_position(state, first_available, null, null);
@@ -54,7 +55,7 @@ begin
         claimed.partition := state.partition;
         claimed.partition_id := state.partition_id;
         claimed.last_offset := least(
-            state.tip, claimed.first_offset + _claim_any.max_messages - 1
+            state.last_offset, claimed.first_offset + wanted - 1
         );
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();

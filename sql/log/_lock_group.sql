@@ -91,10 +91,10 @@ begin
         -- Should the partition have entered another segment since, this is the last of the one
         -- before.
         newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-        state.tip := coalesce(newest.log_offset, state.segment_first_offset - 1);
+        state.last_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
 
         if not _lock_group.available_only
-            or (state.tip >= state.next_offset
+            or (state.last_offset >= state.next_offset
                 and (state.leased_until is null or state.leased_until <= pgq._clock()))
         then
             return state;

@@ -2,7 +2,7 @@ create function pgq._offset_at(
     partition_id bigint,
     published_at timestamptz,
     first_available bigint,
-    tip bigint
+    last_offset bigint
 )
 returns bigint
 language plpgsql
@@ -12,12 +12,12 @@ as $$
 #variable_conflict use_column
 declare
     low bigint := _offset_at.first_available;
-    high bigint := _offset_at.tip + 1;
+    high bigint := _offset_at.last_offset + 1;
     middle bigint;
     middle_at timestamptz;
 begin
     -- Mostly what is asked for is the end.
-    if low < high and pgq._published_at(_offset_at.partition_id, _offset_at.tip)
+    if low < high and pgq._published_at(_offset_at.partition_id, _offset_at.last_offset)
         < _offset_at.published_at
     then
         return high;
@@ -40,5 +40,5 @@ end
 $$;
 
 comment on function pgq._offset_at(bigint, timestamptz, bigint, bigint) is
-'The first offset of a partition that was published at a time or later; the tip + 1 when there is
-none.';
+'The first offset of a partition that was published at a time or later; last_offset + 1 when there
+is none.';

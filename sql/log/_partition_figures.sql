@@ -8,7 +8,7 @@ create function pgq._partition_figures(
 )
 returns table (
     first_offset bigint,
-    tip bigint,
+    last_offset bigint,
     published_at timestamptz,
     since_offset bigint
 )
@@ -38,9 +38,9 @@ begin
         _partition_figures.segment,
         _partition_figures.segment_first_offset
     );
-    tip := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
+    last_offset := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
 
-    if _partition_figures.next_offset > tip then
+    if _partition_figures.next_offset > last_offset then
         return next;
         return;
     end if;
@@ -66,7 +66,7 @@ begin
     end if;
     if _partition_figures.since is not null then
         since_offset := pgq._offset_at(
-            _partition_figures.partition_id, _partition_figures.since, first_offset, tip
+            _partition_figures.partition_id, _partition_figures.since, first_offset, last_offset
         );
     end if;
     return next;

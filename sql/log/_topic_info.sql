@@ -1,8 +1,9 @@
 create function pgq._topic_info(topic text)
-returns pgq.topic_info
+returns setof pgq.topic_info
 language sql
 stable
 parallel safe
+rows 1
 as $$
 select
     t.topic,
@@ -18,4 +19,4 @@ where t.topic = _topic_info.topic
 $$;
 
 comment on function pgq._topic_info(text) is
-'A topic and its settings; null when there is none of that name.';
+'A topic and its settings; no row when there is none of that name.';

@@ -6,10 +6,11 @@ create function pgq.alter_topic(
     notify boolean default null,
     no_limit text[] default null
 )
-returns pgq.topic_info
+returns setof pgq.topic_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -31,7 +32,10 @@ begin
     end if;
     perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
 
-    settings := pgq._topic_info(alter_topic.topic);
+    select i.*
+    into settings
+    from pgq._topic_info(alter_topic.topic) as i;
+
     settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
@@ -74,7 +78,9 @@ begin
         perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
     end if;
 
-    return pgq._topic_info(alter_topic.topic);
+    return query
+    select i.*
+    from pgq._topic_info(alter_topic.topic) as i;
 end
 $$;
 
@@ -85,5 +91,5 @@ partitions can only grow; then most keys move to another partition, so the order
 only for messages from before and for messages from after. A new retention or max_bytes is for
 messages published from now on; where there was no retention before, what is stored is kept for the
 new one from now on. no_limit lifts settings: retention, max_bytes.
-Errors: MQ001 unknown topic, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+Errors: MQ001 unknown topic, 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';

@@ -43,7 +43,7 @@ begin
 
     if check_range.first_offset <= check_range.last_offset then
         first_available := pgq._first_available(place.partition_id);
-        last_available := pgq._tip(
+        last_available := pgq._last_offset(
             place.partition_id, place.segment, place.segment_first_offset
         );
 

@@ -43,5 +43,5 @@ back, or the client dies, the messages are given out again. Without a partition 
 has messages and that no other member holds, so members come and go freely; other members skip that
 partition until this transaction ends. max_messages: 1 to 1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad max_messages, 40001 under REPEATABLE READ when
+removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when
 another member was first.';

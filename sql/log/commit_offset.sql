@@ -31,13 +31,13 @@ begin
         commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
     );
 
-    if commit_offset.last_offset > state.tip then
+    if commit_offset.last_offset > state.last_offset then
         perform pgq._fail_out_of_range(
             commit_offset.topic,
             state.partition,
             commit_offset.last_offset,
             pgq._first_available(state.partition_id),
-            state.tip
+            state.last_offset
         );
     end if;
 
@@ -69,11 +69,11 @@ end
 $$;
 
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
-'Moves the position of a consumer group in a partition behind last_offset and returns the position.
-The position is the offset of the last message that the group has done with, 0 before the first. A
-lower last_offset changes nothing, so a repeated call is harmless; to go back use seek. With the
-lease token of poll, the lease ends when the last message that poll gave is committed; a lower
-offset keeps the lease.
+'Commits the offsets of a partition up to last_offset for a consumer group; MQ006 without its lease.
+It returns the committed offset: that of the last message that the group has done with, 0 before the
+first. The position, which is the offset that the group reads next, is one more. A lower last_offset
+changes nothing, so a repeated call is harmless; to go back use seek. With the lease token of poll,
+the lease ends when the last message that poll gave is committed; a lower offset keeps the lease.
 Errors: MQ004 last_offset is above the newest message, MQ006 the partition is leased to another
 member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
 MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another

@@ -2,12 +2,13 @@ create function pgq.create_group(
     topic text,
     consumer_group text,
     start text default 'earliest',
-    out_of_range text default 'error'
+    out_of_range text default null
 )
-returns pgq.group_info
+returns setof pgq.group_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -15,30 +16,21 @@ as $$
 declare
     target pgq.topic;
     new_id bigint;
-    made pgq.group_info;
+    existing pgq.group_info;
 begin
     perform pgq._check_name('consumer_group', create_group.consumer_group);
-    if (create_group.start in ('earliest', 'latest')) is not true then
+    if create_group.start not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
-            using errcode = case when create_group.start is null then '22004' else '22023' end;
+            using errcode = '22023';
     end if;
-    if (create_group.out_of_range in ('error', 'skip')) is not true then
-        raise exception 'argument "out_of_range" must be error or skip'
-            using errcode = case
-                when create_group.out_of_range is null then '22004'
-                else '22023'
-            end;
-    end if;
+    perform pgq._check_out_of_range(create_group.out_of_range);
 
     -- One that is there is found without a lock.
-    select t.topic, g.consumer_group, g.out_of_range, g.created_at
-    into made
-    from pgq.topic as t
-    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-    where t.topic = create_group.topic
-        and g.consumer_group = create_group.consumer_group;
+    select i.*
+    into existing
+    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
 
-    if made.topic is not null then
+    if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -49,7 +41,15 @@ begin
             for key share of g;
         end if;
 
-        return made;
+        perform pgq._check_settings_equal(
+            'consumer group',
+            create_group.consumer_group,
+            jsonb_build_object('out_of_range', create_group.out_of_range),
+            null,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
     end if;
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
@@ -65,9 +65,27 @@ begin
     end if;
 
     insert into pgq.consumer_group (topic_id, consumer_group, out_of_range, created_at)
-    values (target.topic_id, create_group.consumer_group, create_group.out_of_range, pgq._clock())
+    values (
+        target.topic_id,
+        create_group.consumer_group,
+        coalesce(create_group.out_of_range, 'error'),
+        pgq._clock()
+    )
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
+
+    if new_id is null then
+        -- Another transaction has made it since.
+        return query
+        select c.*
+        from pgq.create_group(
+            create_group.topic,
+            create_group.consumer_group,
+            create_group.start,
+            create_group.out_of_range
+        ) as c;
+        return;
+    end if;
 
     insert into pgq.group_partition (
         group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
@@ -79,10 +97,9 @@ begin
         create_group.consumer_group,
         p.ring,
         p.partition_id,
-        create_group.out_of_range
+        coalesce(create_group.out_of_range, 'error')
     from pgq.partition as p
-    where p.topic_id = target.topic_id
-        and new_id is not null;
+    where p.topic_id = target.topic_id;
 
     insert into pgq.group_position (
         group_id, partition, seq, first_offset, next_offset, recorded_at
@@ -91,29 +108,27 @@ begin
     from (
         select
             p.partition,
-            case create_group.start
-                when 'earliest' then pgq._first_available(p.partition_id)
-                else pgq._tip(p.partition_id, p.segment, p.segment_first_offset) + 1
+            case
+                when create_group.start is distinct from 'latest'
+                    then pgq._first_available(p.partition_id)
+                else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
         from pgq.partition as p
         where p.topic_id = target.topic_id
-            and new_id is not null
     ) as s;
 
-    select target.topic, g.consumer_group, g.out_of_range, g.created_at
-    into made
-    from pgq.consumer_group as g
-    where g.topic_id = target.topic_id
-        and g.consumer_group = create_group.consumer_group;
-
-    return made;
+    return query
+    select i.*
+    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
 end
 $$;
 
 comment on function pgq.create_group(text, text, text, text) is
-'Creates a consumer group of a topic and returns it; one that exists already is returned as it is.
-start: earliest (from the oldest message kept) or latest (only what is published from now on).
-out_of_range: what happens when retention removed messages that the group has not read: error
-(MQ004, until seek), or skip to the oldest that is there.
-Errors: MQ001 unknown topic, 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or
+'Creates a consumer group and returns it; one that exists is returned if the given settings agree.
+start: earliest (from the oldest message kept, the default) or latest (only what is published from
+now on); of a group that exists it is not compared. out_of_range: what happens when retention
+removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
+oldest that is there.
+Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
+22023 bad name or setting, 22004 no name, 40001 under REPEATABLE READ or
 SERIALIZABLE when the topic got another group or setting since the transaction began (try again).';

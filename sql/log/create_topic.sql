@@ -1,30 +1,39 @@
 create function pgq.create_topic(
     topic text,
-    partitions integer default 8,
-    retention interval default '7 days',
+    partitions integer default null,
+    retention interval default null,
     max_bytes bigint default null,
-    notify boolean default false
+    notify boolean default null,
+    no_limit text[] default null
 )
-returns pgq.topic_info
+returns setof pgq.topic_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    settings pgq.topic_info;
     made pgq.topic;
     class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic);
-    perform pgq._check_topic_settings(
-        create_topic.partitions, create_topic.retention, create_topic.max_bytes
-    );
-    if create_topic.notify is null then
-        raise exception 'argument "notify" must not be null'
-            using errcode = '22004';
+    perform pgq._check_no_limit(create_topic.no_limit, array['max_bytes', 'retention']);
+
+    settings.partitions := coalesce(create_topic.partitions, 8);
+    if ('retention' = any(create_topic.no_limit)) is not true then
+        settings.retention := coalesce(create_topic.retention, '7 days');
     end if;
+    if ('max_bytes' = any(create_topic.no_limit)) is not true then
+        settings.max_bytes := create_topic.max_bytes;
+    end if;
+    settings.notify := coalesce(create_topic.notify, false);
+    perform pgq._check_topic_settings(
+        settings.partitions, settings.retention, settings.max_bytes
+    );
 
     -- One that is there is found without a lock.
     if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
@@ -36,16 +45,33 @@ begin
             for key share;
         end if;
 
-        return pgq._topic_info(create_topic.topic);
+        perform pgq._check_settings_equal(
+            'topic',
+            create_topic.topic,
+            jsonb_build_object(
+                'partitions', create_topic.partitions,
+                'retention', create_topic.retention,
+                'max_bytes', create_topic.max_bytes,
+                'notify', create_topic.notify
+            ),
+            create_topic.no_limit,
+            to_jsonb(i)
+        )
+        from pgq._topic_info(create_topic.topic) as i;
+
+        return query
+        select i.*
+        from pgq._topic_info(create_topic.topic) as i;
+        return;
     end if;
 
-    class := pgq._storage_class(create_topic.retention, null, null);
+    class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
     values (
         create_topic.topic,
-        create_topic.partitions,
+        settings.partitions,
         class.storage_class_id,
-        create_topic.notify,
+        settings.notify,
         pgq._clock(),
         pgq._clock()
     )
@@ -53,29 +79,46 @@ begin
     returning *
     into made;
 
-    if made.topic_id is not null then
-        if create_topic.max_bytes is not null then
-            class := pgq._storage_class(
-                create_topic.retention, create_topic.max_bytes, made.topic_id
-            );
-            update pgq.topic as t
-            set storage_class_id = class.storage_class_id
-            where t.topic_id = made.topic_id;
-        end if;
-        perform pgq._add_partitions(made, class, 0, create_topic.partitions - 1);
+    if made.topic_id is null then
+        -- Another transaction has made it since.
+        return query
+        select c.*
+        from pgq.create_topic(
+            create_topic.topic,
+            create_topic.partitions,
+            create_topic.retention,
+            create_topic.max_bytes,
+            create_topic.notify,
+            create_topic.no_limit
+        ) as c;
+        return;
     end if;
 
-    return pgq._topic_info(create_topic.topic);
+    if settings.max_bytes is not null then
+        class := pgq._storage_class(settings.retention, settings.max_bytes, made.topic_id);
+        update pgq.topic as t
+        set storage_class_id = class.storage_class_id
+        where t.topic_id = made.topic_id;
+    end if;
+    perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
+
+    return query
+    select i.*
+    from pgq._topic_info(create_topic.topic) as i;
 end
 $$;
 
-comment on function pgq.create_topic(text, integer, interval, bigint, boolean) is
-'Creates a topic and returns it; a topic of that name that exists already is returned as it is.
-partitions (1 to 1024): one takes one publishing transaction at a time, so several let publishers
-work side by side; use 1 only for one total order. retention: how long a message is kept at least,
-and at most a third longer; null: for ever. max_bytes: when given, the oldest messages go as soon
-as more than that is stored, of which at least this much is kept. notify: a publish notifies the
-channel pgq_topic with the topic''s name; it makes commits wait for each other, so leave it off
-where many publish. Topics with one retention share their storage; use few different ones.
-Errors: 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or SERIALIZABLE when
+comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
+'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
+partitions (1 to 1024; by default 8): one takes one publishing transaction at a time, so several let
+publishers work side by side; use 1 only for one total order. retention: how long a message is kept
+at least, and at most a third longer; by default 7 days. max_bytes: when given, the oldest messages
+go as soon as more than that is stored, of which at least this much is kept; by default no limit.
+notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
+each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
+(messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
+different ones. So that it can be called at each start of an application, settings that are not
+given are not compared.
+Errors: MQ005 the topic exists with other settings than those given, 22023 bad name or setting,
+22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when
 another transaction was first (try again).';

@@ -18,9 +18,10 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    keep interval := coalesce(extend_poll.lease, '30 seconds');
     state pgq._group_state;
 begin
-    perform pgq._check_interval('lease', extend_poll.lease, false);
+    perform pgq._check_interval('lease', keep, false);
     perform pgq._check_lease_token(extend_poll.lease_token);
     if extend_poll.partition is null then
         perform pgq._fail_unknown_partition(extend_poll.topic, null, null);
@@ -37,14 +38,18 @@ begin
     end if;
 
     perform pgq._append_position(
-        state, state.next_offset, pgq._clock() + extend_poll.lease, state.lease_token
+        state,
+        state.next_offset,
+        greatest(state.leased_until, pgq._clock() + keep),
+        state.lease_token
     );
     return true;
 end
 $$;
 
 comment on function pgq.extend_poll(text, text, integer, uuid, interval) is
-'Keeps a partition that poll leased for the given time from now, and says whether it did.
-False: the lease has ended or was never the caller''s; stop working on its messages.
+'Extends the lease of a partition that poll gave; false when the caller does not hold it any more.
+It then lasts for the given time from now, or as long as before where that is longer. False: the
+lease has ended or was never the caller''s; stop working on its messages.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 and 22023 bad
 arguments.';

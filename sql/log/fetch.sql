@@ -18,14 +18,13 @@ as $$
 #variable_conflict use_column
 declare
     place record;
-    room bigint;
+    room bigint := coalesce("fetch".max_messages, 100);
     last_offset bigint;
     first_available bigint;
     read_rows bigint;
 begin
-    perform pgq._check_count('max_messages', "fetch".max_messages, 1, 1000000);
+    perform pgq._check_count('max_messages', room, 1, 1000000);
     perform pgq._check_group("fetch".topic, "fetch".consumer_group, "fetch".partition);
-    room := "fetch".max_messages;
 
     for place in
         select
@@ -34,7 +33,7 @@ begin
             p.segment_first_offset,
             l.out_of_range,
             q.next_offset,
-            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as tip
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as newest_offset
         from pgq.group_partition as l
         inner join pgq.partition as p on p.partition_id = l.partition_id
         cross join lateral (
@@ -59,14 +58,14 @@ begin
                         place.partition,
                         place.next_offset,
                         first_available,
-                        place.tip
+                        place.newest_offset
                     );
                 end if;
                 place.next_offset := first_available;
             end if;
         end if;
 
-        last_offset := least(place.tip, place.next_offset + room - 1);
+        last_offset := least(place.newest_offset, place.next_offset + room - 1);
         continue when last_offset < place.next_offset;
 
         return query
@@ -87,7 +86,7 @@ begin
                 place.partition,
                 place.next_offset,
                 place.next_offset + 1,
-                place.tip
+                place.newest_offset
             );
         end if;
 
@@ -104,4 +103,4 @@ partition, those of all partitions one after the other, up to max_messages (1 to
 where the caller sees to it that each partition has one reader; poll does that by leases. Reads
 only, so it works on a standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad max_messages.';
+removed the next message, 22023 bad max_messages.';

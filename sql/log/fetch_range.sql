@@ -87,7 +87,7 @@ begin
         from (
             select
                 pgq._first_available(place.partition_id) as first_available,
-                pgq._tip(place.partition_id, place.segment, place.segment_first_offset)
+                pgq._last_offset(place.partition_id, place.segment, place.segment_first_offset)
                     as last_available
         ) as s;
     end if;

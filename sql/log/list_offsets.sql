@@ -28,7 +28,7 @@ begin
             p.partition,
             p.partition_id,
             pgq._first_available(p.partition_id) as first_offset,
-            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as last_offset
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as last_offset
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
         where t.topic = list_offsets.topic

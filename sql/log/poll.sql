@@ -2,8 +2,8 @@ create function pgq.poll(
     topic text,
     consumer_group text,
     max_messages integer default 100,
-    lease interval default '30 seconds',
-    partition integer default null
+    partition integer default null,
+    lease interval default '30 seconds'
 )
 returns setof pgq.leased_message
 language plpgsql
@@ -18,13 +18,14 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    keep interval := coalesce(poll.lease, '30 seconds');
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    perform pgq._check_interval('lease', poll.lease, false);
+    perform pgq._check_interval('lease', keep, false);
 
     claimed := pgq._claim(
-        poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
+        poll.topic, poll.consumer_group, poll.max_messages, poll.partition, keep
     );
     if claimed.partition is null then
         return;
@@ -62,15 +63,15 @@ begin
 end
 $$;
 
-comment on function pgq.poll(text, text, integer, interval, integer) is
+comment on function pgq.poll(text, text, integer, integer, interval) is
 'Leases a partition to the caller and returns the next messages of it.
 The position does not move yet. Until the lease ends the other members of the group get other
 partitions. commit_offset with the lease token moves the position; when the last message is
-committed the partition is free again. extend_poll keeps it longer, release gives it back, and when
-the lease runs out another member gets the same messages. All rows are of one partition, in order,
-with one token. No row: nothing to read. The lease is counted by the clock, not from the begin of
-the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
+committed the partition is free again. extend_poll keeps it longer, release_poll gives it back, and
+when the lease runs out another member gets the same messages. All rows are of one partition, in
+order, with one token. No row: nothing to read. The lease is counted by the clock, not from the begin
+of the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
 1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
+removed the next message, 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first, or when retention removes what is being read (try again).';

@@ -6,10 +6,11 @@ create function pgq.publish(
     partition integer default null,
     body bytea default null
 )
-returns pgq.message_position
+returns setof pgq.publish_result
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -27,7 +28,7 @@ declare
     newest_at timestamptz;
     notify boolean;
     state pgq._partition_state;
-    published pgq.message_position;
+    published pgq.publish_result;
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
@@ -36,18 +37,17 @@ begin
         perform pgq._check_content(publish.payload, publish.body, publish.headers);
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            select b.partition, b.first_offset
-            into published.partition, published.log_offset
+            return query
+            select b.partition, b.first_offset, b.duplicate
             from pgq.publish_batch(
-                publish.topic,
-                case when publish.payload is not null then array[publish.payload] end,
-                case when publish.body is not null then array[publish.body] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition
+                topic => publish.topic,
+                payloads => case when publish.payload is not null then array[publish.payload] end,
+                keys => array[publish.key],
+                headers => array[publish.headers],
+                partition => publish.partition,
+                bodies => case when publish.body is not null then array[publish.body] end
             ) as b;
-
-            return published;
+            return;
         end if;
     end if;
 
@@ -63,7 +63,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            false
         into
             published.partition,
             home_id,
@@ -71,7 +72,8 @@ begin
             first_offset,
             entered_at,
             until,
-            notify
+            notify,
+            published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic
             and p.ring <= place
@@ -86,7 +88,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            false
         into
             published.partition,
             home_id,
@@ -94,7 +97,8 @@ begin
             first_offset,
             entered_at,
             until,
-            notify
+            notify,
+            published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic
             and p.partition = coalesce(
@@ -115,6 +119,7 @@ begin
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
             published.partition := state.partition;
+            published.duplicate := false;
             home_id := state.partition_id;
             leaf := state.segment;
             first_offset := state.segment_first_offset;
@@ -152,12 +157,12 @@ begin
     -- end of the leaf
 
     published.log_offset := coalesce(newest_offset + 1, first_offset);
-    return published;
+    return next published;
 end
 $$;
 
 comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
-'Appends one message to a topic and returns its partition and offset.
+'Appends one message to a topic, and returns its partition and offset.
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
 locked for other publishers until the transaction ends: publish last, or commit soon.

@@ -1,12 +1,12 @@
 create function pgq.publish_batch(
     topic text,
     payloads jsonb[] default null,
-    bodies bytea[] default null,
     keys text[] default null,
     headers jsonb[] default null,
-    partition integer default null
+    partition integer default null,
+    bodies bytea[] default null
 )
-returns setof pgq.offset_range
+returns setof pgq.publish_batch_result
 language plpgsql
 volatile
 parallel unsafe
@@ -21,7 +21,7 @@ as $$
 declare
     size integer;
     state pgq._partition_state;
-    published pgq.offset_range;
+    published pgq.publish_batch_result;
     newest pgq._newest_message;
     stamp timestamptz;
 begin
@@ -44,7 +44,7 @@ begin
         -- The snapshot may be older than the newest message. The index then refuses the offset.
         begin
             return query
-            select s.partition, s.first_offset, s.last_offset
+            select s.partition, s.first_offset, s.last_offset, false
             from pgq._publish_spread(
                 publish_batch.topic,
                 publish_batch.payloads,
@@ -66,7 +66,7 @@ begin
 
     if publish_batch.keys is not null and publish_batch.partition is null then
         return query
-        select s.partition, s.first_offset, s.last_offset
+        select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
             publish_batch.topic,
             publish_batch.payloads,
@@ -84,6 +84,7 @@ begin
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
 
     published.partition := state.partition;
+    published.duplicate := false;
     published.first_offset := coalesce(
         newest.log_offset + 1, state.segment_first_offset
     );
@@ -122,8 +123,8 @@ begin
 end
 $$;
 
-comment on function pgq.publish_batch(text, jsonb[], bytea[], text[], jsonb[], integer) is
-'Appends messages to a topic, all or none, and returns the offsets written: one row per partition.
+comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+'Appends messages to a topic, all or none, and returns their offsets: one row per partition.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
 same length. With a partition named, all go there; else each goes to the partition of its key;
 without keys, all go to one partition that is free. In each partition they stand in the order of

@@ -6,7 +6,7 @@ create function pgq.seek(
     published_at timestamptz default null,
     start text default null
 )
-returns setof pgq.message_position
+returns setof pgq.seek_result
 language plpgsql
 volatile
 parallel unsafe
@@ -21,7 +21,7 @@ as $$
 declare
     number integer;
     state pgq._group_state;
-    moved pgq.message_position;
+    moved pgq.seek_result;
     first_available bigint;
 begin
     if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
@@ -50,32 +50,32 @@ begin
         state := pgq._lock_group(seek.topic, seek.consumer_group, number, false);
         first_available := pgq._first_available(state.partition_id);
         moved.partition := number;
-        moved.log_offset := case
+        moved.position := case
             when seek.log_offset is not null then seek.log_offset
             when seek.start = 'earliest' then first_available
-            when seek.start = 'latest' then state.tip + 1
+            when seek.start = 'latest' then state.last_offset + 1
             else pgq._offset_at(
-                state.partition_id, seek.published_at, first_available, state.tip
+                state.partition_id, seek.published_at, first_available, state.last_offset
             )
         end;
 
-        if moved.log_offset not between first_available and state.tip + 1 then
+        if moved.position not between first_available and state.last_offset + 1 then
             perform pgq._fail_out_of_range(
-                seek.topic, number, seek.log_offset, first_available, state.tip
+                seek.topic, number, seek.log_offset, first_available, state.last_offset
             );
         end if;
 
-        perform pgq._append_position(state, moved.log_offset, null, null);
+        perform pgq._append_position(state, moved.position, null, null);
         return next moved;
     end loop;
 end
 $$;
 
 comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
-'Moves the position of a consumer group back or ahead, and returns where it reads next.
-That is a row per partition. Give one of: log_offset (that message is read next; needs a
-partition), published_at (the first message published then or later is read next), start (earliest
-or latest). Without a partition: all of them. A lease of a member ends by it.
+'Moves the position of a consumer group back or ahead, and returns it: a row per partition.
+The position is the offset that the group reads next. Give one of: log_offset (that message is read
+next; needs a partition), published_at (the first message published then or later is read next),
+start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
 Errors: MQ004 there is no such offset, MQ001 unknown topic, MQ003 unknown group, MQ007 unknown
 partition, 22023 not exactly one target, or a bad one, 40001 under REPEATABLE READ when another
 member was first.';

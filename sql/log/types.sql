@@ -32,14 +32,44 @@ comment on column pgq.group_info.out_of_range is
 'What happens when retention removed messages it has not read: error or skip.';
 comment on column pgq.group_info.created_at is 'When it was made.';
 
-create type pgq.message_position as (
+create type pgq.publish_result as (
     partition integer,
-    log_offset bigint
+    log_offset bigint,
+    duplicate boolean
 );
 
-comment on type pgq.message_position is 'A place in a topic.';
-comment on column pgq.message_position.partition is 'The number of the partition, from 0.';
-comment on column pgq.message_position.log_offset is 'The offset in the partition, from 1.';
+comment on type pgq.publish_result is 'Where a message stands that was published.';
+comment on column pgq.publish_result.partition is 'The number of its partition, from 0.';
+comment on column pgq.publish_result.log_offset is
+'Its offset in the partition, from 1; null: it has none yet.';
+comment on column pgq.publish_result.duplicate is
+'Whether it had been published before, and stands there since then.';
+
+create type pgq.publish_batch_result as (
+    partition integer,
+    first_offset bigint,
+    last_offset bigint,
+    duplicate boolean
+);
+
+comment on type pgq.publish_batch_result is
+'Where messages of a batch stand that follow each other in one partition.';
+comment on column pgq.publish_batch_result.partition is 'The number of the partition, from 0.';
+comment on column pgq.publish_batch_result.first_offset is
+'The offset of the first one; null: they have none yet.';
+comment on column pgq.publish_batch_result.last_offset is
+'The offset of the last one; null: they have none yet.';
+comment on column pgq.publish_batch_result.duplicate is
+'Whether they had been published before, and stand there since then.';
+
+create type pgq.seek_result as (
+    partition integer,
+    position bigint
+);
+
+comment on type pgq.seek_result is 'Where a consumer group reads next in a partition.';
+comment on column pgq.seek_result.partition is 'The number of the partition, from 0.';
+comment on column pgq.seek_result.position is 'The offset that the group reads next.';
 
 create type pgq.offset_range as (
     partition integer,
@@ -65,7 +95,7 @@ create type pgq.leased_message as (
 
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
 comment on column pgq.leased_message.lease_token is
-'What commit_offset, extend_poll and release ask for.';
+'What commit_offset, extend_poll and release_poll ask for.';
 comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
 comment on column pgq.leased_message.log_offset is 'Its offset in the partition, from 1.';
 comment on column pgq.leased_message.published_at is 'When it was published.';
@@ -100,7 +130,7 @@ create type pgq._group_state as (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
-    tip bigint
+    last_offset bigint
 );
 
 comment on type pgq._group_state is

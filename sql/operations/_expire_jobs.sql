@@ -61,4 +61,4 @@ end
 $$;
 
 comment on function pgq._expire_jobs(bigint[], timestamptz) is
-'Of these jobs, removes those that are past their retention and held by no worker.';
+'Of these jobs, removes those that are past the job_ttl of their queue and held by no worker.';

@@ -64,4 +64,4 @@ end
 $$;
 
 comment on function pgq._expired_jobs(timestamptz, integer) is
-'Jobs that are past their retention and held by no worker, so many at most.';
+'Jobs that are past the job_ttl of their queue and held by no worker, so many at most.';

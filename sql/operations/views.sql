@@ -10,9 +10,9 @@ select
     l.topic,
     l.consumer_group,
     l.partition,
-    q.next_offset - 1 as position,
-    s.tip,
-    s.tip - q.next_offset + 1 as lag,
+    q.next_offset - 1 as committed_offset,
+    s.last_offset,
+    s.last_offset - q.next_offset + 1 as lag,
     s.published_at as oldest_published_at,
     case when q.leased_until > pgq._clock() then q.leased_until end as leased_until
 from pgq.group_partition as l
@@ -35,13 +35,14 @@ cross join lateral pgq._partition_figures(
 ) as s;
 
 comment on view pgq.group_lag is
-'How far each consumer group is behind, per partition; lag = tip - position.';
+'How far each consumer group is behind, per partition; lag = last_offset - committed_offset.';
 comment on column pgq.group_lag.topic is 'The topic.';
 comment on column pgq.group_lag.consumer_group is 'The group.';
 comment on column pgq.group_lag.partition is 'The partition, from 0.';
-comment on column pgq.group_lag.position is
-'The last offset that the group has done with; 0: none.';
-comment on column pgq.group_lag.tip is 'The newest offset of the partition; 0: no message yet.';
+comment on column pgq.group_lag.committed_offset is
+'The last offset that the group has done with; 0: none. It reads the next one.';
+comment on column pgq.group_lag.last_offset is
+'The newest offset of the partition; 0: no message yet.';
 comment on column pgq.group_lag.lag is 'How many messages the group has before it.';
 comment on column pgq.group_lag.oldest_published_at is
 'When the next message for the group was published; null: it has caught up.';
@@ -54,9 +55,9 @@ select
     p.topic,
     p.partition,
     s.first_offset,
-    s.tip,
-    s.tip - s.first_offset + 1 as messages,
-    s.tip + 1 - s.since_offset as published_last_minute
+    s.last_offset,
+    s.last_offset - s.first_offset + 1 as messages,
+    s.last_offset + 1 - s.since_offset as published_last_minute
 from pgq.partition as p
 cross join lateral pgq._partition_figures(
     (select k.key from pgq.view_key as k),
@@ -71,7 +72,8 @@ comment on view pgq.topic_stats is 'What each topic partition holds, and how muc
 comment on column pgq.topic_stats.topic is 'The topic.';
 comment on column pgq.topic_stats.partition is 'The partition, from 0.';
 comment on column pgq.topic_stats.first_offset is 'The oldest offset that is kept.';
-comment on column pgq.topic_stats.tip is 'The newest offset; 0: no message yet.';
+comment on column pgq.topic_stats.last_offset is
+'The newest offset; 0: no message yet.';
 comment on column pgq.topic_stats.messages is 'How many messages are kept.';
 comment on column pgq.topic_stats.published_last_minute is
 'How many came in during the last minute.';
@@ -113,7 +115,7 @@ comment on column pgq.queue_stats.ready is 'Jobs that may be claimed now.';
 comment on column pgq.queue_stats.leased is 'Jobs that a worker has.';
 comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
 comment on column pgq.queue_stats.expired is
-'Jobs past their retention, until cleanup removes them.';
+'Jobs past the job_ttl of their queue, until cleanup removes them.';
 comment on column pgq.queue_stats.dead is 'Dead letters.';
 comment on column pgq.queue_stats.oldest_ready_seconds is
 'For how many seconds the job that is due longest has been due; 0: none is.';

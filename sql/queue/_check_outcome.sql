@@ -6,10 +6,6 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_outcome.outcome is null then
-        raise exception 'argument "outcome" must not be null'
-            using errcode = '22004';
-    end if;
     if length(_check_outcome.outcome) not between 1 and 63 then
         raise exception 'argument "outcome" must have 1 to 63 characters'
             using errcode = '22023';
@@ -18,4 +14,4 @@ end
 $$;
 
 comment on function pgq._check_outcome(text) is
-'Refuses an outcome that is null (22004), empty or long (22023).';
+'Refuses an outcome that is empty or long (22023).';

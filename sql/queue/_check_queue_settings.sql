@@ -15,28 +15,22 @@ begin
             'max_attempts', _check_queue_settings.settings.max_attempts, 1, 2147483647
         );
     end if;
-    if (_check_queue_settings.settings.backoff_jitter between 0 and 1) is not true then
+    if _check_queue_settings.settings.backoff_jitter not between 0 and 1 then
         raise exception 'argument "backoff_jitter" must be from 0 to 1'
-            using errcode = case
-                when _check_queue_settings.settings.backoff_jitter is null then '22004'
-                else '22023'
-            end;
-    end if;
-    if _check_queue_settings.settings.archive is null
-        or _check_queue_settings.settings.notify is null
-    then
-        raise exception 'arguments "archive" and "notify" must not be null'
-            using errcode = '22004';
+            using errcode = '22023';
     end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
-        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.retention then
-            raise exception 'the delay must be shorter than the retention'
+    end if;
+    if _check_queue_settings.settings.job_ttl is not null then
+        perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
+        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.job_ttl then
+            raise exception 'the delay must be shorter than job_ttl'
                 using errcode = '22023',
                     detail = format(
-                        'Delay: %s; retention: %s.',
+                        'Delay: %s; job_ttl: %s.',
                         _check_queue_settings.settings.delay,
-                        _check_queue_settings.settings.retention
+                        _check_queue_settings.settings.job_ttl
                     );
         end if;
     end if;
@@ -44,4 +38,4 @@ end
 $$;
 
 comment on function pgq._check_queue_settings(pgq.queue_info) is
-'Refuses settings that a queue cannot have (22004, 22023).';
+'Refuses settings that a queue cannot have (22023).';

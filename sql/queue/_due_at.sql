@@ -3,7 +3,7 @@ create function pgq._due_at(
     moment timestamptz,
     delay interval,
     run_at timestamptz,
-    retention interval
+    job_ttl interval
 )
 returns timestamptz
 language plpgsql
@@ -27,11 +27,11 @@ begin
     end if;
 
     due_at := greatest(_due_at.moment, coalesce(_due_at.run_at, _due_at.moment + _due_at.delay));
-    if due_at >= _due_at.moment + _due_at.retention then
+    if due_at >= _due_at.moment + _due_at.job_ttl then
         raise exception 'the job would expire before it is due'
             using errcode = '22023',
                 detail = format(
-                    'The retention of queue "%s" is %s.', _due_at.queue, _due_at.retention
+                    'The job_ttl of queue "%s" is %s.', _due_at.queue, _due_at.job_ttl
                 );
     end if;
     return due_at;

@@ -54,10 +54,13 @@ begin
                 g.partition_id,
                 g.log_offset,
                 g.expires_at,
-                pgq._clock() + coalesce(
-                    _extend_lease.lease,
-                    (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
-                    interval '0'
+                greatest(
+                    g.visible_at,
+                    pgq._clock() + coalesce(
+                        _extend_lease.lease,
+                        (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
+                        interval '0'
+                    )
                 ),
                 g.segment,
                 g.attempt,

@@ -1,14 +1,16 @@
 create function pgq._queue_info(queue text)
-returns pgq.queue_info
+returns setof pgq.queue_info
 language sql
 stable
 parallel safe
+rows 1
 as $$
 select
     q.queue,
     q.lease,
     q.max_attempts,
     q.delay,
+    q.job_ttl,
     q.retention,
     q.backoff,
     q.backoff_max,
@@ -23,4 +25,4 @@ where q.queue = _queue_info.queue
 $$;
 
 comment on function pgq._queue_info(text) is
-'A queue and its settings; null when there is none of that name.';
+'A queue and its settings; no row when there is none of that name.';

@@ -47,7 +47,7 @@ end
 $$;
 
 comment on function pgq.ack(bigint, uuid) is
-'Finishes a job and says whether it did.
+'Finishes a job; false when the caller does not hold it any more.
 The queue notes it among the archived jobs, unless its archive setting is off. False, and nothing
 changed: the token is not that of the latest claim, or the job is finished already. A lease that
 has run out still counts as long as no other worker got the job.

@@ -3,6 +3,7 @@ create function pgq.alter_queue(
     lease interval default null,
     max_attempts integer default null,
     delay interval default null,
+    job_ttl interval default null,
     retention interval default null,
     backoff interval default null,
     backoff_max interval default null,
@@ -11,10 +12,11 @@ create function pgq.alter_queue(
     notify boolean default null,
     no_limit text[] default null
 )
-returns pgq.queue_info
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -33,12 +35,18 @@ begin
     if not found then
         perform pgq._fail_unknown_queue(alter_queue.queue);
     end if;
-    perform pgq._check_no_limit(alter_queue.no_limit, array['max_attempts', 'retention']);
+    perform pgq._check_no_limit(
+        alter_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+    );
 
-    settings := pgq._queue_info(alter_queue.queue);
+    select i.*
+    into settings
+    from pgq._queue_info(alter_queue.queue) as i;
+
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
+    settings.job_ttl := coalesce(alter_queue.job_ttl, settings.job_ttl);
     settings.retention := coalesce(alter_queue.retention, settings.retention);
     settings.backoff := coalesce(alter_queue.backoff, settings.backoff);
     settings.backoff_max := coalesce(alter_queue.backoff_max, settings.backoff_max);
@@ -47,6 +55,9 @@ begin
     settings.notify := coalesce(alter_queue.notify, settings.notify);
     if 'max_attempts' = any(alter_queue.no_limit) then
         settings.max_attempts := null;
+    end if;
+    if 'job_ttl' = any(alter_queue.no_limit) then
+        settings.job_ttl := null;
     end if;
     if 'retention' = any(alter_queue.no_limit) then
         settings.retention := null;
@@ -61,6 +72,7 @@ begin
         lease = settings.lease,
         max_attempts = settings.max_attempts,
         delay = settings.delay,
+        job_ttl = settings.job_ttl,
         retention = settings.retention,
         backoff = settings.backoff,
         backoff_max = settings.backoff_max,
@@ -74,7 +86,9 @@ begin
 
     perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
 
-    return pgq._queue_info(alter_queue.queue);
+    return query
+    select i.*
+    from pgq._queue_info(alter_queue.queue) as i;
 end
 $$;
 
@@ -86,14 +100,15 @@ comment on function pgq.alter_queue(
     interval,
     interval,
     interval,
+    interval,
     double precision,
     boolean,
     boolean,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
-See create_queue for the settings. no_limit lifts settings: max_attempts, retention. Jobs that are
-stored keep their times; a new lease counts from the next delivery. Where there was no retention
-before, what is finished is kept for the new one from now on.
-Errors: MQ002 unknown queue, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
+that are stored keep their times; a new lease counts from the next delivery. Where there was no
+retention before, what is finished is kept for the new one from now on.
+Errors: MQ002 unknown queue, 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';

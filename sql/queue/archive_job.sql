@@ -25,7 +25,7 @@ begin
         from pgq._finish(
             array[archive_job.job_id],
             archive_job.lease_token,
-            archive_job.outcome,
+            coalesce(archive_job.outcome, 'archived'),
             archive_job.result,
             true
         )
@@ -34,8 +34,8 @@ end
 $$;
 
 comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
-'Finishes a job, notes it among the archived jobs with an outcome, and says whether it did.
-It is noted whatever the archive setting of the queue. outcome: 1 to 63 characters; result: any
-JSON. False, and nothing changed: the token is not that of the latest claim, or the job is finished
-already.
-Errors: 22004 null argument, 22023 bad outcome.';
+'Finishes a job with an outcome; false when the caller does not hold it any more.
+It is noted among the archived jobs, whatever the archive setting of the queue. outcome: 1 to 63
+characters; result: any JSON. False, and nothing changed: the token is not that of the latest claim,
+or the job is finished already.
+Errors: 22004 no job_id or lease_token, 22023 bad outcome.';

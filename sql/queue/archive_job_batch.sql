@@ -25,7 +25,7 @@ begin
     from pgq._finish(
         archive_job_batch.job_ids,
         archive_job_batch.lease_token,
-        archive_job_batch.outcome,
+        coalesce(archive_job_batch.outcome, 'archived'),
         archive_job_batch.result,
         true
     ) as f;
@@ -35,4 +35,4 @@ $$;
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
 'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
 See archive_job.
-Errors: 22004 null argument, 22023 bad outcome.';
+Errors: 22004 no job_ids or lease_token, 22023 bad outcome.';

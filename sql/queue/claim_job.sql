@@ -47,12 +47,12 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        claim_job.max_jobs = 1 and claim_job.label is null and not q.paused
+        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue;
 
-    -- paste: parts/claim.plpgsql with most = claim_job.max_jobs, least = 1
+    -- paste: parts/claim.plpgsql with most = coalesce(claim_job.max_jobs,1), least = 1
 end
 $$;
 
@@ -66,4 +66,4 @@ in a transaction that is rolled back, or whose client dies before commit, has no
 how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused.
-Errors: MQ002 unknown queue, 22004 and 22023 bad arguments.';
+Errors: MQ002 unknown queue, 22023 bad arguments.';

@@ -1,19 +1,22 @@
 create function pgq.create_queue(
     queue text,
-    lease interval default '30 seconds',
-    max_attempts integer default 5,
-    delay interval default '0',
-    retention interval default '14 days',
-    backoff interval default '1 second',
-    backoff_max interval default '1 hour',
-    backoff_jitter double precision default 0.1,
-    archive boolean default true,
-    notify boolean default false
+    lease interval default null,
+    max_attempts integer default null,
+    delay interval default null,
+    job_ttl interval default null,
+    retention interval default null,
+    backoff interval default null,
+    backoff_max interval default null,
+    backoff_jitter double precision default null,
+    archive boolean default null,
+    notify boolean default null,
+    no_limit text[] default null
 )
-returns pgq.queue_info
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -25,16 +28,27 @@ declare
 begin
     perform pgq._check_name('queue', create_queue.queue);
 
+    perform pgq._check_no_limit(
+        create_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+    );
+
     settings.queue := create_queue.queue;
-    settings.lease := create_queue.lease;
-    settings.max_attempts := create_queue.max_attempts;
-    settings.delay := create_queue.delay;
-    settings.retention := create_queue.retention;
-    settings.backoff := create_queue.backoff;
-    settings.backoff_max := create_queue.backoff_max;
-    settings.backoff_jitter := create_queue.backoff_jitter;
-    settings.archive := create_queue.archive;
-    settings.notify := create_queue.notify;
+    settings.lease := coalesce(create_queue.lease, '30 seconds');
+    if ('max_attempts' = any(create_queue.no_limit)) is not true then
+        settings.max_attempts := coalesce(create_queue.max_attempts, 5);
+    end if;
+    settings.delay := coalesce(create_queue.delay, '0');
+    if ('job_ttl' = any(create_queue.no_limit)) is not true then
+        settings.job_ttl := coalesce(create_queue.job_ttl, '14 days');
+    end if;
+    if ('retention' = any(create_queue.no_limit)) is not true then
+        settings.retention := coalesce(create_queue.retention, '14 days');
+    end if;
+    settings.backoff := coalesce(create_queue.backoff, '1 second');
+    settings.backoff_max := coalesce(create_queue.backoff_max, '1 hour');
+    settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
+    settings.archive := coalesce(create_queue.archive, true);
+    settings.notify := coalesce(create_queue.notify, false);
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -47,7 +61,30 @@ begin
             for key share;
         end if;
 
-        perform pgq._fail_queue_exists(create_queue.queue);
+        perform pgq._check_settings_equal(
+            'queue',
+            create_queue.queue,
+            jsonb_build_object(
+                'lease', create_queue.lease,
+                'max_attempts', create_queue.max_attempts,
+                'delay', create_queue.delay,
+                'job_ttl', create_queue.job_ttl,
+                'retention', create_queue.retention,
+                'backoff', create_queue.backoff,
+                'backoff_max', create_queue.backoff_max,
+                'backoff_jitter', create_queue.backoff_jitter,
+                'archive', create_queue.archive,
+                'notify', create_queue.notify
+            ),
+            create_queue.no_limit,
+            to_jsonb(i)
+        )
+        from pgq._queue_info(create_queue.queue) as i;
+
+        return query
+        select i.*
+        from pgq._queue_info(create_queue.queue) as i;
+        return;
     end if;
 
     class := pgq._storage_class(settings.retention, null, null);
@@ -59,6 +96,7 @@ begin
         lease,
         max_attempts,
         delay,
+        job_ttl,
         retention,
         backoff,
         backoff_max,
@@ -76,6 +114,7 @@ begin
         settings.lease,
         settings.max_attempts,
         settings.delay,
+        settings.job_ttl,
         settings.retention,
         settings.backoff,
         settings.backoff_max,
@@ -89,7 +128,24 @@ begin
     returning queue_id into new_id;
 
     if new_id is null then
-        perform pgq._fail_queue_exists(create_queue.queue);
+        -- Another transaction has made it since.
+        return query
+        select c.*
+        from pgq.create_queue(
+            create_queue.queue,
+            create_queue.lease,
+            create_queue.max_attempts,
+            create_queue.delay,
+            create_queue.job_ttl,
+            create_queue.retention,
+            create_queue.backoff,
+            create_queue.backoff_max,
+            create_queue.backoff_jitter,
+            create_queue.archive,
+            create_queue.notify,
+            create_queue.no_limit
+        ) as c;
+        return;
     end if;
 
     insert into pgq.queue_floor_lock (queue_id)
@@ -109,7 +165,9 @@ begin
         '0'
     );
 
-    return pgq._queue_info(create_queue.queue);
+    return query
+    select i.*
+    from pgq._queue_info(create_queue.queue) as i;
 end
 $$;
 
@@ -121,16 +179,24 @@ comment on function pgq.create_queue(
     interval,
     interval,
     interval,
+    interval,
     double precision,
     boolean,
-    boolean
+    boolean,
+    text[]
 ) is
-'Creates a queue and returns it.
-lease: how long a worker has a job before another one may get it. max_attempts: deliveries before
-a job is dead; null: no limit. delay: from enqueue to the first delivery. retention: from enqueue
-until an unfinished job expires, and how long finished and dead ones are kept; null: for ever.
-backoff: the delay before the first retry; each further one doubles it up to backoff_max, and up
-to the share backoff_jitter (0 to 1) is added at random. archive: ack notes the job among the
-archived ones. notify: an enqueue notifies the channel pgq_queue with the queue''s name.
-Errors: MQ005 the queue exists already, 22023 bad name or setting, 22004 null, 40001 under
-REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
+lease: how long a worker has a job before another one may get it; by default 30 seconds.
+max_attempts: deliveries before a job is a dead letter; by default 5. delay: from enqueue to the
+first delivery; by default none. job_ttl: from enqueue until an unfinished job expires; by default
+14 days. retention: how long dead letters are kept, counted from when they died, and finished jobs,
+counted from when they were enqueued; by default 14 days. backoff: the delay before the first retry,
+by default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
+share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: ack notes the job among
+the archived ones, which is the default. notify: an enqueue notifies the channel pgq_queue with the
+queue''s name; off by default. no_limit: names of settings that shall have no limit: max_attempts,
+job_ttl, retention. So that it can be called at each start of an application, settings that are not
+given are not compared.
+Errors: MQ005 the queue exists with other settings than those given, 22023 bad name or setting,
+22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
+again).';

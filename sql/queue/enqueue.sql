@@ -1,18 +1,19 @@
 create function pgq.enqueue(
     queue text,
     payload jsonb default null,
-    body bytea default null,
+    key text default null,
+    headers jsonb default null,
     delay interval default null,
+    run_at timestamptz default null,
     priority integer default 0,
     label text default null,
-    headers jsonb default null,
-    key text default null,
-    run_at timestamptz default null
+    body bytea default null
 )
-returns bigint
+returns setof pgq.enqueue_result
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -24,24 +25,24 @@ declare
     store_id bigint;
     leaf integer;
     queue_delay interval;
-    queue_retention interval;
+    ttl interval;
     usual boolean;
     moment timestamptz;
     due_at timestamptz;
-    number bigint;
+    added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
     -- proposed. Few conditions, since each of them takes time.
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
-        or (enqueue.priority = 0) is not true
+        or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
-        perform pgq._check_count('priority', enqueue.priority, 0, 9);
+        perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label);
         perform pg_current_xact_id();
 
@@ -60,11 +61,21 @@ begin
         q.partition_id,
         q.segment,
         q.delay,
-        q.retention,
+        q.job_ttl,
         pgq._clock(),
         nextval('pgq.job_id'),
+        false,
         enqueue.delay is null and enqueue.run_at is null and not q.notify
-    into target_id, store_id, leaf, queue_delay, queue_retention, moment, number, usual
+    into
+        target_id,
+        store_id,
+        leaf,
+        queue_delay,
+        ttl,
+        moment,
+        added.job_id,
+        added.duplicate,
+        usual
     from pgq.queue as q
     where q.queue = enqueue.queue;
 
@@ -74,7 +85,7 @@ begin
         end if;
         if enqueue.delay is not null or enqueue.run_at is not null then
             due_at := pgq._due_at(
-                enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
+                enqueue.queue, moment, enqueue.delay, enqueue.run_at, ttl
             );
         end if;
         -- Heard when this transaction commits.
@@ -97,15 +108,15 @@ begin
         label
     )
     values (
-        number,
+        added.job_id,
         target_id,
         store_id,
-        number,
-        moment + queue_retention,
+        added.job_id,
+        moment + ttl,
         coalesce(due_at, moment + queue_delay),
         leaf,
         0,
-        enqueue.priority,
+        coalesce(enqueue.priority, 0),
         enqueue.label
     );
 
@@ -115,7 +126,7 @@ begin
     )
     values (
         {store_id},
-        {number},
+        {added.job_id},
         {moment},
         {leaf},
         {enqueue.key},
@@ -125,14 +136,14 @@ begin
     );
     -- end of the leaf
 
-    return number;
+    return next added;
 end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, bytea, interval, integer, text, jsonb, text, timestamptz
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, bytea
 ) is
-'Adds a job to a queue and returns its id.
+'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked

@@ -1,15 +1,15 @@
 create function pgq.enqueue_batch(
     queue text,
     payloads jsonb[] default null,
-    bodies bytea[] default null,
+    keys text[] default null,
+    headers jsonb[] default null,
     delay interval default null,
+    run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
-    headers jsonb[] default null,
-    keys text[] default null,
-    run_at timestamptz default null
+    bodies bytea[] default null
 )
-returns table (job_id bigint)
+returns setof pgq.enqueue_result
 language plpgsql
 volatile
 parallel unsafe
@@ -26,7 +26,7 @@ declare
     store_id bigint;
     leaf integer;
     queue_delay interval;
-    retention interval;
+    ttl interval;
     notify boolean;
     moment timestamptz;
     visible_at timestamptz;
@@ -44,9 +44,7 @@ begin
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
     end if;
-    if (enqueue_batch.priority between 0 and 9) is not true then
-        perform pgq._check_count('priority', enqueue_batch.priority, 0, 9);
-    end if;
+    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -55,8 +53,8 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
-    into target_id, store_id, leaf, queue_delay, retention, notify
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
+    into target_id, store_id, leaf, queue_delay, ttl, notify
     from pgq.queue as q
     where q.queue = enqueue_batch.queue;
 
@@ -77,7 +75,7 @@ begin
         visible_at := moment + queue_delay;
     else
         visible_at := pgq._due_at(
-            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, retention
+            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
         );
     end if;
 
@@ -122,11 +120,11 @@ begin
         target_id,
         store_id,
         b.job_id,
-        moment + retention,
+        moment + ttl,
         visible_at,
         leaf,
         0,
-        enqueue_batch.priority,
+        coalesce(enqueue_batch.priority, 0),
         b.label
     from (
         select
@@ -135,7 +133,7 @@ begin
     ) as b;
 
     return query
-    select unnest(ids);
+    select unnest(ids), false;
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);
@@ -144,10 +142,10 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], bytea[], interval, integer, text[], jsonb[], text[], timestamptz
+    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; labels, headers and keys are optional and of
-the same length; delay, priority and run_at are those of all. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
+the same length; delay, run_at and priority are those of all. An empty array adds nothing.
 Errors: MQ002 unknown queue, 22004 no content or a null in it, 22023 bad argument, arrays of other
 lengths, or the jobs would expire before they are due.';

@@ -24,7 +24,8 @@ end
 $$;
 
 comment on function pgq.extend_lease(bigint, uuid, interval) is
-'Keeps a claimed job for the given time from now, and says whether it did.
-lease: by default that of the queue. False: the lease has run out or was never the caller''s, or
+'Extends the lease of a job; false when the caller does not hold it any more.
+It then lasts for the given time from now, or as long as before where that is longer. lease: by
+default that of the queue. False: the lease has run out or was never the caller''s, or
 the job is finished; stop working on it.
 Errors: 22004 null argument, 22023 bad lease.';

@@ -27,6 +27,6 @@ end
 $$;
 
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
-'Keeps jobs of one claim for the given time from now, and returns the ids of those kept.
+'Extends the leases of jobs of one claim, and returns the ids of those that the caller still holds.
 See extend_lease.
 Errors: 22004 null argument, 22023 bad lease.';

@@ -27,7 +27,7 @@ end
 $$;
 
 comment on function pgq.nack(bigint, uuid, interval, text) is
-'Gives a job back to be tried again, and says whether it did.
+'Gives a job back to be tried again; false when the caller does not hold it any more.
 delay: when it may be claimed again, 0 = at once; by default the backoff of the queue: its first
 delay, doubled with every attempt, up to its cap, with some jitter. error: what went wrong; the
 last one is kept with the job. A job that has had its max_attempts becomes a dead letter. False,

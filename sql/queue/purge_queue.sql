@@ -1,4 +1,8 @@
-create function pgq.purge_queue(queue text, dead_only boolean default false)
+create function pgq.purge_queue(
+    queue text,
+    dead_only boolean default null,
+    all_jobs boolean default null
+)
 returns bigint
 language plpgsql
 volatile
@@ -26,9 +30,9 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(purge_queue.queue);
     end if;
-    if purge_queue.dead_only is null then
-        raise exception 'argument "dead_only" must not be null'
-            using errcode = '22004';
+    if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
+        raise exception 'purge_queue needs either dead_only => true or all_jobs => true'
+            using errcode = '22023';
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -39,7 +43,7 @@ begin
     -- Dead letters come last: a job that dies while this waits for its row is then among them. In
     -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
     -- while this waits for it is found by the next turn.
-    if not purge_queue.dead_only then
+    if purge_queue.all_jobs then
         loop
             with doomed as materialized (
                 select j.job_id
@@ -73,8 +77,8 @@ begin
 end
 $$;
 
-comment on function pgq.purge_queue(text, boolean) is
-'Removes every unfinished job of a queue, leased and dead ones too, and returns how many.
-With dead_only just the dead letters. A worker that still has one of them gets false from ack.
-Archived jobs stay.
-Errors: MQ002 unknown queue, 22004 null argument.';
+comment on function pgq.purge_queue(text, boolean, boolean) is
+'Removes unfinished jobs or dead letters of a queue, and returns how many.
+dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
+too; a worker that still has one of them gets false from ack. Archived jobs stay.
+Errors: MQ002 unknown queue, 22023 neither of both is true, or both are.';

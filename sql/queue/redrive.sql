@@ -1,4 +1,8 @@
-create function pgq.redrive(queue text, job_id bigint default null)
+create function pgq.redrive(
+    queue text,
+    job_id bigint default null,
+    all_jobs boolean default null
+)
 returns bigint
 language plpgsql
 volatile
@@ -28,6 +32,10 @@ begin
     if target.queue_id is null then
         perform pgq._fail_unknown_queue(redrive.queue);
     end if;
+    if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
+        raise exception 'redrive needs either job_id or all_jobs => true'
+            using errcode = '22023';
+    end if;
 
     with revived as (
         delete from pgq.dead_job as d
@@ -54,7 +62,7 @@ begin
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        pgq._clock() + target.retention,
+        pgq._clock() + target.job_ttl,
         pgq._clock(),
         r.segment,
         0,
@@ -84,8 +92,8 @@ begin
 end
 $$;
 
-comment on function pgq.redrive(text, bigint) is
+comment on function pgq.redrive(text, bigint, boolean) is
 'Puts dead letters back into their queue and returns how many.
-It is one job, or without job_id all of the queue. They are due at once, with all their attempts
-before them and the whole retention from now on. 0: the job is not a dead letter of this queue.
-Errors: MQ002 unknown queue.';
+job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
+before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
+Errors: MQ002 unknown queue, 22023 neither job_id nor all_jobs, or both.';

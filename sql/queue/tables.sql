@@ -7,6 +7,7 @@ create table pgq.queue (
     lease interval not null,
     max_attempts integer,
     delay interval not null,
+    job_ttl interval,
     retention interval,
     backoff interval not null,
     backoff_max interval not null,
@@ -26,8 +27,10 @@ comment on column pgq.queue.segment is 'The open segment of its class: where new
 comment on column pgq.queue.lease is 'How long a worker has a job unless the claim says otherwise.';
 comment on column pgq.queue.max_attempts is 'Deliveries before a job is dead; null: no limit.';
 comment on column pgq.queue.delay is 'From enqueue to the first delivery.';
-comment on column pgq.queue.retention is
+comment on column pgq.queue.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
+comment on column pgq.queue.retention is
+'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';

@@ -3,6 +3,7 @@ create type pgq.queue_info as (
     lease interval,
     max_attempts integer,
     delay interval,
+    job_ttl interval,
     retention interval,
     backoff interval,
     backoff_max interval,
@@ -20,8 +21,10 @@ comment on column pgq.queue_info.lease is
 'How long a worker has a job unless the claim says otherwise.';
 comment on column pgq.queue_info.max_attempts is 'Deliveries before a job is dead; null: no limit.';
 comment on column pgq.queue_info.delay is 'From enqueue to the first delivery.';
-comment on column pgq.queue_info.retention is
+comment on column pgq.queue_info.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
+comment on column pgq.queue_info.retention is
+'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue_info.backoff is
 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
@@ -60,3 +63,13 @@ comment on column pgq.claimed_job.label is 'Its label; null: none.';
 comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
+
+create type pgq.enqueue_result as (
+    job_id bigint,
+    duplicate boolean
+);
+
+comment on type pgq.enqueue_result is 'A job that was enqueued.';
+comment on column pgq.enqueue_result.job_id is 'Its id.';
+comment on column pgq.enqueue_result.duplicate is
+'Whether it had been enqueued before, and has this id since then.';

@@ -1,9 +1,9 @@
 -- How a message moves
 --
--- A topic has partitions. publish locks the row of one partition, reads the newest offset stored
--- there (the tip), and inserts the next ones; the lock is held until the publisher commits, so the
--- order of offsets is the order of commits and there are no gaps. Nothing is updated on that way. A
--- consumer group has one position per topic partition. The positions are a journal: claim_offsets,
+-- A topic has partitions. publish locks the row of one partition, reads the last offset stored
+-- there, and inserts the next ones; the lock is held until the publisher commits, so the order of
+-- offsets is the order of commits and there are no gaps. Nothing is updated on that way. A consumer
+-- group has one position per topic partition. The positions are a journal: claim_offsets,
 -- commit_offset and seek append a row, and the newest row counts. A reader is served by
 -- fetch_range.
 --

@@ -1,4 +1,4 @@
-create function pgq.release(
+create function pgq.release_poll(
     topic text,
     consumer_group text,
     partition integer,
@@ -19,13 +19,15 @@ as $$
 declare
     state pgq._group_state;
 begin
-    perform pgq._check_lease_token(release.lease_token);
-    if release.partition is null then
-        perform pgq._fail_unknown_partition(release.topic, null, null);
+    perform pgq._check_lease_token(release_poll.lease_token);
+    if release_poll.partition is null then
+        perform pgq._fail_unknown_partition(release_poll.topic, null, null);
     end if;
 
-    state := pgq._lock_group(release.topic, release.consumer_group, release.partition, false);
-    if release.lease_token is distinct from state.lease_token then
+    state := pgq._lock_group(
+        release_poll.topic, release_poll.consumer_group, release_poll.partition, false
+    );
+    if release_poll.lease_token is distinct from state.lease_token then
         perform pgq._keep_position(state);
         return false;
     end if;
@@ -35,7 +37,7 @@ begin
 end
 $$;
 
-comment on function pgq.release(text, text, integer, uuid) is
-'Gives a partition that poll leased back at once, and says whether it did.
-What was not committed goes to the next member. False: the lease was not the caller''s any more.
+comment on function pgq.release_poll(text, text, integer, uuid) is
+'Gives back a partition that poll leased; false when the caller does not hold it any more.
+What was not committed goes to the next member at once.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 null argument.';

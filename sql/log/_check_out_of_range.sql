@@ -1,0 +1,17 @@
+create function pgq._check_out_of_range(out_of_range text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_out_of_range.out_of_range not in ('error', 'skip') then
+        raise exception 'argument "out_of_range" must be error or skip'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_out_of_range(text) is
+'Refuses what a consumer group cannot do out of range (22023).';
