@@ -1,6 +1,6 @@
 -- Contents and build order: one file per function, named like it.
 
--- Shared: the clock, the checks, the message store and its segments
+-- Shared: the clock and the checks
 \ir shared/_clock.sql
 \ir shared/version.sql
 \ir shared/_check_name.sql
@@ -11,11 +11,13 @@
 \ir shared/_check_lease_token.sql
 \ir shared/_check_no_limit.sql
 \ir shared/_check_settings_equal.sql
-\ir shared/_create_leaf.sql
-\ir shared/_open_segment.sql
-\ir shared/_storage_class.sql
-\ir shared/_segment_until.sql
-\ir shared/_newest.sql
+
+-- The message store and its segments
+\ir store/_create_leaf.sql
+\ir store/_open_segment.sql
+\ir store/_storage_class.sql
+\ir store/_segment_until.sql
+\ir store/_newest.sql
 
 -- The log: what is wrong with an argument
 \ir log/_fail_unknown_topic.sql
@@ -79,6 +81,9 @@
 \ir log/commit_offset.sql
 \ir log/seek.sql
 
+-- The log: cleaning
+\ir log/_clean_positions.sql
+
 -- The queue: what is wrong with an argument
 \ir queue/_fail_unknown_queue.sql
 \ir queue/_fail_job_lost.sql
@@ -128,6 +133,17 @@
 \ir queue/extend_lease_batch.sql
 \ir queue/redrive.sql
 
+-- The queue: cleaning
+\ir queue/_expired_jobs.sql
+\ir queue/_expire_jobs.sql
+\ir queue/_bury_lost.sql
+\ir queue/_lower_floor.sql
+\ir queue/_sweep_labels.sql
+\ir queue/_sweep_floors.sql
+\ir queue/_clean_jobs.sql
+\ir queue/_jobs_of_segment.sql
+\ir queue/_carry_jobs.sql
+
 -- Bulk writes: what is wrong with a chunk
 \ir bulk/_fail_write_lost.sql
 \ir bulk/_check_lengths.sql
@@ -162,25 +178,17 @@
 \ir bulk/_publish_row.sql
 \ir bulk/_enqueue_row.sql
 
--- Operations
-\ir operations/_expired_jobs.sql
-\ir operations/_expire_jobs.sql
-\ir operations/_bury_lost.sql
-\ir operations/_lower_floor.sql
-\ir operations/_sweep_labels.sql
-\ir operations/_sweep_floors.sql
-\ir operations/_clean_jobs.sql
-\ir operations/_clean_positions.sql
-\ir operations/_dropped_targets.sql
-\ir operations/_forget_write.sql
-\ir operations/_clean_writes.sql
-\ir operations/_jobs_of_segment.sql
-\ir operations/_carry_jobs.sql
-\ir operations/_clean_leftovers.sql
-\ir operations/_close_segments.sql
-\ir operations/_segment_due.sql
-\ir operations/_seal_segment.sql
-\ir operations/_seal_segments.sql
-\ir operations/_truncate_segment.sql
-\ir operations/_truncate_segments.sql
-\ir operations/cleanup.sql
+-- Bulk writes: cleaning
+\ir bulk/_dropped_targets.sql
+\ir bulk/_forget_write.sql
+\ir bulk/_clean_writes.sql
+
+-- Retention
+\ir retention/_clean_leftovers.sql
+\ir retention/_close_segments.sql
+\ir retention/_segment_due.sql
+\ir retention/_seal_segment.sql
+\ir retention/_seal_segments.sql
+\ir retention/_truncate_segment.sql
+\ir retention/_truncate_segments.sql
+\ir retention/cleanup.sql

@@ -265,6 +265,68 @@ def log(open_log: OpenLog) -> Log:
     return open_log(autocommit=True)
 
 
+# ------------------------------------------------------------------ a database for cleanup
+# Tests of cleaning find nothing but their own; it costs less to empty a database than to make one.
+
+
+@pytest.fixture(scope="session")
+def _cleaned_dsn(postgresql_noproc: Any) -> Iterator[str]:
+    """The connection string of a database in which cleanup is called; its clock can be moved."""
+    place = {
+        "host": postgresql_noproc.host,
+        "port": postgresql_noproc.port,
+        "user": postgresql_noproc.user,
+        "password": postgresql_noproc.password or None,
+    }
+    name = f"{postgresql_noproc.dbname}_cleaned"
+    drop = sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name))
+    with psycopg.connect(
+        make_conninfo("", dbname="postgres", **place), autocommit=True
+    ) as connection:
+        connection.execute(drop)
+        connection.execute(
+            sql.SQL("create database {} template {}").format(
+                sql.Identifier(name), sql.Identifier(postgresql_noproc.template_dbname)
+            )
+        )
+    dsn = make_conninfo("", dbname=name, **place)
+    Clock(dsn).install()
+    yield dsn
+    with psycopg.connect(
+        make_conninfo("", dbname="postgres", **place), autocommit=True
+    ) as connection:
+        connection.execute(drop)
+
+
+def _empty(connection: psycopg.Connection[Any]) -> None:
+    """Remove all rows, but no leaf that was added."""
+    connection.execute("set session_replication_role = replica")
+    tables = connection.execute(
+        "select relname from pg_class where relnamespace = 'pgq'::regnamespace"
+        " and relkind = 'r' and not relispartition and relname not in ('leaf', 'view_key')"
+    ).fetchall()
+    for (table,) in tables:
+        connection.execute(sql.SQL("delete from pgq.{}").format(sql.Identifier(table)))
+    connection.execute("update pgq.leaf set free = true")
+    connection.execute("truncate pgq.message, pgq.job_archive")
+
+
+@pytest.fixture
+def emptied_dsn(_cleaned_dsn: str) -> str:
+    """A database that is empty at the beginning of each test: cleanup touches all that is there."""
+    with psycopg.connect(_cleaned_dsn) as connection:
+        _empty(connection)
+    return _cleaned_dsn
+
+
+@pytest.fixture
+def emptied_clock(emptied_dsn: str) -> Iterator[Clock]:
+    """``clock`` for the emptied database; it shows the real time again after the test."""
+    clock = Clock(emptied_dsn)
+    yield clock
+    clock.reset()
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One Spark session for the whole run: starting it takes longer than most tests.

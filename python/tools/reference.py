@@ -18,8 +18,8 @@ REFERENCE = ROOT / "sql" / "REFERENCE.md"
 GROUPS = {
     "log": "The log",
     "queue": "The queue",
-    "subscription": "Subscriptions",
-    "operations": "Operations",
+    "bulk": "Bulk writes",
+    "retention": "Retention",
     "shared": "General",
 }
 

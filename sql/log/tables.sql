@@ -149,3 +149,14 @@ comment on column pgq.group_position.leased_until is
 comment on column pgq.group_position.lease_token is 'The token that poll gave to that member.';
 comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
+
+create table pgq.view_key (
+    key uuid not null
+);
+
+insert into pgq.view_key (key)
+values (gen_random_uuid());
+
+comment on table pgq.view_key is
+'What the views show to the functions that they call. Who reads a view may call these, but does not
+know the key.';

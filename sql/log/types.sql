@@ -32,6 +32,26 @@ comment on column pgq.group_info.out_of_range is
 'What happens when retention removed messages it has not read: error or skip.';
 comment on column pgq.group_info.created_at is 'When it was made.';
 
+create type pgq.message_record as (
+    partition integer,
+    log_offset bigint,
+    published_at timestamptz,
+    key text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.message_record is 'A message as consumers get it.';
+comment on column pgq.message_record.partition is 'The number of its partition, from 0.';
+comment on column pgq.message_record.log_offset is 'Its offset in the partition, from 1.';
+comment on column pgq.message_record.published_at is 'When it was published.';
+comment on column pgq.message_record.key is 'Its key; null: none.';
+comment on column pgq.message_record.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.message_record.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.message_record.body is
+'Its content as raw bytes; null when it has a payload.';
+
 create type pgq.publish_result as (
     partition integer,
     log_offset bigint,

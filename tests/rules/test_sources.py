@@ -21,22 +21,21 @@ _CREATE = re.compile(
     r"^create (?:or replace )?(?:unlogged )?(?:table|view|type|function|sequence) pgq\.(\w+)",
     re.MULTILINE,
 )
+# a leaf has the name of its table and a number, which may be filled in later
+_NAMED = re.compile(r"\bpgq\.(\w+?)(?:_\d*)?\b")
 
-# What a feature may use. What joins them reads all: operations, the files that give privileges and
-# configure dumps, and the one that makes a leaf of each partitioned table.
-MAY_NOT_USE = {
-    "shared": ("log", "queue", "bulk", "subscription", "operations"),
-    "queue": ("log", "bulk", "subscription", "operations"),
-    "log": ("queue", "bulk", "operations"),
-    "bulk": ("operations",),
+# What a folder may use beside itself. Three files know more than theirs: the one that looks whether
+# pgq is there already, the one that says who may call what, and the one that makes a leaf of each
+# partitioned table.
+USES = {
+    "shared": (),
+    "store": ("shared",),
+    "log": ("shared", "store"),
+    "queue": ("shared", "store"),
+    "bulk": ("shared", "store", "log", "queue"),
+    "retention": ("shared", "store", "log", "queue", "bulk"),
 }
-JOINS_ALL = (
-    "guard.sql",
-    "privileges.sql",
-    "dump_configuration.sql",
-    "leaves.sql",
-    "_create_leaf.sql",
-)
+KNOW_MORE = ("shared/guard.sql", "shared/privileges.sql", "store/_create_leaf.sql")
 
 
 def _code(path: Path) -> str:
@@ -93,22 +92,29 @@ def test_clauses_are_stated_and_in_order() -> None:
     refuse(broken())
 
 
-@pytest.mark.parametrize("feature", MAY_NOT_USE)
-def test_a_feature_uses_only_what_it_may(feature: str) -> None:
-    def owned_by(folder: str) -> set[str]:
-        return {
-            name
-            for path in (SQL / folder).glob("*.sql")
-            for name in _CREATE.findall(path.read_text())
-        }
+def _owned() -> dict[str, str]:
+    """The folder of each name that the files create."""
+    return {
+        name: path.relative_to(SQL).parts[0]
+        for path in FILES
+        for name in _CREATE.findall(path.read_text())
+    }
 
-    forbidden = {name: other for other in MAY_NOT_USE[feature] for name in owned_by(other)}
+
+def test_every_folder_is_known() -> None:
+    assert {path.relative_to(SQL).parts[0] for path in FILES} == {*USES}
+
+
+@pytest.mark.parametrize("folder", USES)
+def test_a_folder_uses_only_what_it_may(folder: str) -> None:
+    owned = _owned()
+    allowed = {folder, *USES[folder]}
     broken = [
-        f"{_name(path)} uses pgq.{name} of {forbidden[name]}"
-        for path in sorted((SQL / feature).glob("*.sql"))
-        if path.name not in JOINS_ALL
-        for name in sorted(set(re.findall(r"\bpgq\.(\w+)", _code(path))))
-        if name in forbidden
+        f"{_name(path)} uses pgq.{name} of {owned[name]}"
+        for path in sorted((SQL / folder).rglob("*.*sql"))
+        if str(path.relative_to(SQL)) not in KNOW_MORE
+        for name in sorted(set(_NAMED.findall(_code(path))))
+        if owned.get(name, folder) not in allowed
     ]
     refuse(broken)
 

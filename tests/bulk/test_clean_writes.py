@@ -26,6 +26,18 @@ from support import Clock
 
 
 @pytest.fixture
+def dsn(emptied_dsn: str) -> str:
+    """In place of the one that the tests of this folder share."""
+    return emptied_dsn
+
+
+@pytest.fixture
+def clock(emptied_clock: Clock) -> Clock:
+    """The clock of that database."""
+    return emptied_clock
+
+
+@pytest.fixture
 def client(connection: AnyConnection) -> Client:
     """A client on an autocommit connection."""
     return Client(connection)

@@ -112,14 +112,3 @@ create sequence pgq.partition_id as bigint;
 
 comment on sequence pgq.partition_id is
 'Ids of topic partitions and of queues in the message store.';
-
-create table pgq.view_key (
-    key uuid not null
-);
-
-insert into pgq.view_key (key)
-values (gen_random_uuid());
-
-comment on table pgq.view_key is
-'What the views show to the functions that they call. Who reads a view may call these, but does not
-know the key.';

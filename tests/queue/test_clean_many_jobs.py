@@ -53,6 +53,18 @@ _ROWS_READ = """
 """
 
 
+@pytest.fixture
+def dsn(emptied_dsn: str) -> str:
+    """In place of the one that the tests of this folder share."""
+    return emptied_dsn
+
+
+@pytest.fixture
+def clock(emptied_clock: Clock) -> Clock:
+    """The clock of that database."""
+    return emptied_clock
+
+
 def _fill(connection: AnyConnection, queue: str, number: int, **options: Any) -> None:
     for _ in range(number // BATCH):
         enqueue_many(connection, queue, BATCH, **options)

@@ -21,8 +21,14 @@ MOVED = 1100
 
 
 @pytest.fixture
+def dsn(emptied_dsn: str) -> str:
+    """A database in which cleanup disturbs nobody."""
+    return emptied_dsn
+
+
+@pytest.fixture
 def log(connection: psycopg.Connection[Any]) -> Log:
-    """The log in the database of this folder."""
+    """The log in that database."""
     return Log(connection)
 
 

@@ -1,0 +1,190 @@
+"""cleanup and jobs: expired ones go, those that lost their last worker die, the dead go in time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jobs import (
+    AnyConnection,
+    Connect,
+    claim,
+    claim_one,
+    cleanup,
+    enqueue,
+    enqueue_many,
+    new_queue,
+    row,
+    stats,
+    value,
+)
+from support import Clock
+
+RAN_OUT = "the lease of the last attempt ran out"
+
+
+@pytest.fixture
+def dsn(emptied_dsn: str) -> str:
+    """In place of the one that the tests of this folder share."""
+    return emptied_dsn
+
+
+@pytest.fixture
+def clock(emptied_clock: Clock) -> Clock:
+    """The clock of that database."""
+    return emptied_clock
+
+
+def archived(connection: AnyConnection, queue: str) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        "select payload, outcome, attempt from pgq.archived_jobs where queue = %s order by job_id",
+        [queue],
+    ).fetchall()
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_expired_jobs(connection: AnyConnection, clock: Clock, archive: bool) -> None:
+    """They go, and are noted where the queue archives; a worker that still has one may end it."""
+    queue = new_queue(connection, retention="1 hour", archive=archive)
+    other = new_queue(connection, retention="1 day")
+    enqueue_many(connection, queue, 4)
+    enqueue(connection, other)
+    ended, held, lost = claim(connection, queue, 3, lease="2 hours")
+    clock.advance("59 minutes")
+    assert value(
+        connection,
+        "extend_lease",
+        job_id=lost.job_id,
+        lease_token=lost.lease_token,
+        lease="5 minutes",
+    )
+    clock.advance("2 minutes")
+    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert stats(connection, queue) == {"leased": 3}
+    clock.advance("4 minutes")
+    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert cleanup(connection) == []
+    assert value(connection, "ack", job_id=ended.job_id, lease_token=ended.lease_token)
+    assert archived(connection, queue) == (
+        [(0, "acked", 1), (2, "expired", 1), (3, "expired", 0)] if archive else []
+    )
+    clock.advance("1 hour")
+    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert stats(connection, queue) == {}
+    assert not value(connection, "ack", job_id=held.job_id, lease_token=held.lease_token)
+    assert stats(connection, other) == {"ready": 1}
+
+
+def test_jobs_whose_last_worker_was_lost(connection: AnyConnection, clock: Clock) -> None:
+    """They become dead letters also when nobody claims any more."""
+    queue = new_queue(connection, max_attempts=2)
+    enqueue_many(connection, queue, 3)
+    claim(connection, queue, 3)
+    clock.advance("31 seconds")
+    claim(connection, queue, 2)
+    assert cleanup(connection) == []
+    clock.advance("31 seconds")
+    assert cleanup(connection) == [("jobs dead", queue, 2)]
+    assert cleanup(connection) == []
+    assert stats(connection, queue) == {"ready": 1, "dead": 2}
+    assert (
+        connection.execute(
+            "select attempt, last_error from pgq.dead_letters order by job_id"
+        ).fetchall()
+        == [(2, RAN_OUT)] * 2
+    )
+
+
+def test_their_last_error_is_kept(connection: AnyConnection, clock: Clock) -> None:
+    """With what the workers said: the last nack if there was one, and then how it ended."""
+    queue = new_queue(connection, max_attempts=3)
+    enqueue_many(connection, queue, 3)
+    for errors in ((None, "an old one", None), (None, "the newest one", None)):
+        for job, error in zip(claim(connection, queue, 3), errors, strict=True):
+            arguments = {"job_id": job.job_id, "lease_token": job.lease_token, "delay": "0"}
+            assert value(connection, "nack", **arguments, error=error)
+    assert len(claim(connection, queue, 3)) == 3
+    clock.advance("31 seconds")
+    assert cleanup(connection) == [("jobs dead", queue, 3)]
+    letters = connection.execute(
+        "select payload, attempt, last_error from pgq.dead_letters order by job_id"
+    ).fetchall()
+    assert letters[0] == (0, 3, RAN_OUT)
+    assert letters[2] == (2, 3, RAN_OUT)
+    payload, attempt, error = letters[1]
+    assert (payload, attempt) == (1, 3)
+    assert error.startswith("the newest one")
+    assert RAN_OUT in error
+
+
+def test_old_dead_letters(connection: AnyConnection, clock: Clock) -> None:
+    """They are kept as long as the queue says from the day they died, or for ever."""
+    queues = [
+        new_queue(connection, max_attempts=1, retention=retention)
+        for retention in ("10 days", "20 days", None)
+    ]
+    for queue in queues:
+        enqueue(connection, queue, queue)
+    clock.advance("5 days")
+    for queue in queues:
+        job = claim_one(connection, queue)
+        value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
+    clock.advance(timedelta(days=10, seconds=-1))
+    for _ in range(4):
+        cleanup(connection)
+    assert [stats(connection, queue) for queue in queues] == [{"dead": 1}] * 3
+    assert {
+        payload for (payload,) in connection.execute("select payload from pgq.dead_letters")
+    } == {*queues}
+    clock.advance("1 second")
+    assert ("dead letters removed", queues[0], 1) in cleanup(connection)
+    assert [stats(connection, queue) for queue in queues] == [{}, {"dead": 1}, {"dead": 1}]
+    clock.advance("3000 days")
+    assert ("dead letters removed", queues[1], 1) in cleanup(connection)
+    assert value(connection, "redrive", queue=queues[2]) == 1
+    assert claim_one(connection, queues[2]).payload == queues[2]
+
+
+def test_a_job_that_came_for_a_dropped_queue(connect: Connect, connection: AnyConnection) -> None:
+    queue = new_queue(connection)
+    session = connect()
+    enqueue(session, queue)
+    connection.execute("select pgq.drop_queue(%s)", [queue])
+    session.commit()
+    assert row(connection, "select count(*) from pgq.job") == (1,)
+    cleanup(connection)
+    assert row(connection, "select count(*) from pgq.job") == (0,)
+
+
+def test_jobs_below_the_floor(connection: AnyConnection, clock: Clock) -> None:
+    """A clock that went back and came again may have left some there: cleanup finds them."""
+    queue = new_queue(connection)
+    for _ in range(4):
+        enqueue(connection, queue)
+        job = claim_one(connection, queue)
+        value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+        clock.advance("1 minute")
+    clock.advance("-150 seconds")
+    enqueue(connection, queue, "stranded", priority=0)
+    clock.advance("10 minutes")
+    assert claim(connection, queue) == []
+    assert cleanup(connection) == [("floor lowered", queue, 1)]
+    assert cleanup(connection) == []
+    assert claim_one(connection, queue).payload == "stranded"
+
+
+def test_it_passes_by_jobs_that_others_hold(
+    connect: Connect, connection: AnyConnection, clock: Clock
+) -> None:
+    """It does not wait for them, and comes back."""
+    queue = new_queue(connection, retention="1 hour", lease="1 day")
+    enqueue_many(connection, queue, 3)
+    job = claim_one(connection, queue)
+    session = connect()
+    assert value(session, "nack", job_id=job.job_id, lease_token=job.lease_token, delay="0")
+    clock.advance("2 hours")
+    assert ("jobs expired", queue, 2) in cleanup(connection)
+    session.commit()
+    assert ("jobs expired", queue, 1) in cleanup(connection)
