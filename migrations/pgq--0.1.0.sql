@@ -5898,7 +5898,7 @@ begin
             j.next_offset,
             j.next_offset >= entered_offset
             and (j.leased_until > pgq._clock()) is not true
-            and coalesce(_claim.max_messages, 100) <= 1000000
+            and (_claim.max_messages > 1000000) is not true
         into current_seq, position, ready
         from pgq.group_position as j
         where j.group_id = target_id
@@ -6200,12 +6200,12 @@ begin
                     from pgq.message_%1$s as m
                     where m.partition_id = $2
                         and m.log_offset >= $3
-                        and m.log_offset < $3 + $4
+                        and m.log_offset < $3 + coalesce($4, 100)
                     order by m.log_offset desc
                     limit 1
                 $leaf$, leaf)
                 into last_message
-                using number, home_id, position, coalesce(_claim.max_messages, 100);
+                using number, home_id, position, _claim.max_messages;
             end if;
 
             -- Only a partition that has something to read is locked.
@@ -6741,7 +6741,7 @@ begin
             j.next_offset,
             j.next_offset >= entered_offset
             and (j.leased_until > pgq._clock()) is not true
-            and coalesce(consume.max_messages, 100) <= 1000000
+            and (consume.max_messages > 1000000) is not true
         into current_seq, position, ready
         from pgq.group_position as j
         where j.group_id = target_id
@@ -7043,12 +7043,12 @@ begin
                     from pgq.message_%1$s as m
                     where m.partition_id = $2
                         and m.log_offset >= $3
-                        and m.log_offset < $3 + $4
+                        and m.log_offset < $3 + coalesce($4, 100)
                     order by m.log_offset desc
                     limit 1
                 $leaf$, leaf)
                 into last_message
-                using number, home_id, position, coalesce(consume.max_messages, 100);
+                using number, home_id, position, consume.max_messages;
             end if;
 
             -- Only a partition that has something to read is locked.

@@ -97,9 +97,12 @@ def enqueue(connection: AnyConnection, queue: str, payload: Any = None, **option
     """Enqueue one job with a JSON payload, and return its id."""
     if "headers" in options:
         options["headers"] = Jsonb(options["headers"])
-    result = value(connection, "enqueue", queue=queue, payload=Jsonb(payload), **options)
-    assert isinstance(result, int)
-    return result
+    [[job_id, duplicate]] = call(
+        connection, "enqueue", queue=queue, payload=Jsonb(payload), **options
+    )
+    assert isinstance(job_id, int)
+    assert duplicate is False
+    return job_id
 
 
 def enqueue_many(connection: AnyConnection, queue: str, number: int, **options: Any) -> list[int]:
@@ -107,7 +110,7 @@ def enqueue_many(connection: AnyConnection, queue: str, number: int, **options: 
     payloads = [Jsonb(n) for n in range(number)]
     return [
         job_id
-        for (job_id,) in call(
+        for (job_id, _) in call(
             connection, "enqueue_batch", queue=queue, payloads=payloads, **options
         )
     ]

@@ -84,7 +84,7 @@ def external(connection: AnyConnection, topic: str) -> Steps:
         ).fetchall()[0]
         rows = connection.execute(
             "select partition, log_offset, payload"
-            " from pgq.fetch_range(%s, 0, %s, least(%s, (select tip from pgq.topic_stats"
+            " from pgq.fetch_range(%s, 0, %s, least(%s, (select last_offset from pgq.topic_stats"
             " where topic = %s and partition = 0)))",
             [topic, first, first + 2, topic],
         ).fetchall()

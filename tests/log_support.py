@@ -22,13 +22,13 @@ __all__ = [
     "Log",
     "aside",
     "blocked",
+    "committed_offsets",
     "contents",
     "new_name",
     "new_topic",
     "offsets",
-    "positions",
     "refused",
-    "tip",
+    "newest",
     "unchanged",
 ]
 
@@ -78,7 +78,7 @@ _SETS = {
     "publish_batch",
     "seek",
 }
-_ROWS = {"alter_topic", "create_group", "create_topic", "publish"}
+_ROWS = {"alter_group", "alter_topic", "create_group", "create_topic", "publish"}
 
 
 class Log:
@@ -167,19 +167,20 @@ def offsets(rows: list[Any]) -> list[int]:
     return [row.log_offset for row in rows]
 
 
-def tip(log: Log, topic: str, partition: int = 0) -> int:
+def newest(log: Log, topic: str, partition: int = 0) -> int:
     """The newest offset of a partition, as the view tells."""
     row = log.execute(
-        "select tip from pgq.topic_stats where topic = %s and partition = %s", [topic, partition]
+        "select last_offset from pgq.topic_stats where topic = %s and partition = %s",
+        [topic, partition],
     ).fetchone()
     assert row is not None
     return int(row[0])
 
 
-def positions(log: Log, topic: str, consumer_group: str) -> list[int]:
-    """The position of a group in each partition, as the view tells."""
+def committed_offsets(log: Log, topic: str, consumer_group: str) -> list[int]:
+    """The committed offset of a group in each partition, as the view tells."""
     rows = log.execute(
-        "select position from pgq.group_lag where topic = %s and consumer_group = %s"
+        "select committed_offset from pgq.group_lag where topic = %s and consumer_group = %s"
         " order by partition",
         [topic, consumer_group],
     ).fetchall()

@@ -17,7 +17,7 @@ from log_support import (
     blocked,
     new_topic,
     offsets,
-    positions,
+    committed_offsets,
     refused,
     unchanged,
 )
@@ -108,7 +108,7 @@ def test_many_members_share_the_work(open_log: OpenLog, log: Log, function: str)
             )
             if not rows:
                 member.commit()
-                if sum(positions(member, topic, "readers")) == 600:
+                if sum(committed_offsets(member, topic, "readers")) == 600:
                     return mine
                 member.commit()
                 continue
@@ -142,7 +142,7 @@ def test_many_polling_members_share_the_work(open_log: OpenLog, log: Log) -> Non
     def work(number: int) -> list[tuple[int, int]]:
         member, dice = open_log(autocommit=True), random.Random(number)
         mine: list[tuple[int, int]] = []
-        while sum(positions(member, topic, "readers")) < 180:
+        while sum(committed_offsets(member, topic, "readers")) < 180:
             rows = member.poll(topic=topic, max_messages=7, **READERS)
             if not rows:
                 continue
@@ -150,7 +150,7 @@ def test_many_polling_members_share_the_work(open_log: OpenLog, log: Log) -> Non
             held = {"partition": rows[0].partition, "lease_token": rows[0].lease_token}
             member.commit_offset(topic=topic, last_offset=done[-1].log_offset, **held, **READERS)
             mine += [(row.partition, row.log_offset) for row in done]
-            member.release(topic=topic, **held, **READERS)
+            member.release_poll(topic=topic, **held, **READERS)
         return mine
 
     members = [aside(lambda number=number: work(number)) for number in range(4)]
@@ -236,7 +236,7 @@ def test_a_seek_ends_a_lease_under_the_members_hands(
         assert caught.value.sqlstate == "MQ006"
     else:
         assert waiting.result(PATIENCE) is False
-    assert positions(log, topic, "readers") == [1]
+    assert committed_offsets(log, topic, "readers") == [1]
 
 
 # ---------------------------------------------------------------------------- commits
@@ -256,7 +256,7 @@ def test_racing_first_commits(open_log: OpenLog, log: Log) -> None:
         )
         one.commit()
         assert waiting.result(PATIENCE) == max(first, second)
-    assert positions(log, topic, "readers") == [5]
+    assert committed_offsets(log, topic, "readers") == [5]
 
 
 def test_racing_commits_end_at_the_highest(open_log: OpenLog, log: Log) -> None:
@@ -275,7 +275,7 @@ def test_racing_commits_end_at_the_highest(open_log: OpenLog, log: Log) -> None:
     members = [aside(lambda number=number: commit(number)) for number in range(4)]
     answers = [member.result(PATIENCE) for member in members]
     assert all(own == sorted(own) for own in answers)
-    assert positions(log, topic, "readers") == [max(own[-1] for own in answers)]
+    assert committed_offsets(log, topic, "readers") == [max(own[-1] for own in answers)]
 
 
 def test_racing_create_group(open_log: OpenLog, log: Log) -> None:
@@ -288,7 +288,7 @@ def test_racing_create_group(open_log: OpenLog, log: Log) -> None:
     )
     one.commit()
     assert waiting.result(PATIENCE) == made
-    assert positions(log, topic, "g") == [0, 0]
+    assert committed_offsets(log, topic, "g") == [0, 0]
 
     one.create_group(topic=topic, consumer_group="h")
     waiting = blocked(
@@ -296,7 +296,7 @@ def test_racing_create_group(open_log: OpenLog, log: Log) -> None:
     )
     one.rollback()
     waiting.result(PATIENCE)
-    assert positions(log, topic, "h") == [2, 2]
+    assert committed_offsets(log, topic, "h") == [2, 2]
 
     sessions = [open_log(autocommit=True) for _ in range(6)]
     racers = [
@@ -304,7 +304,7 @@ def test_racing_create_group(open_log: OpenLog, log: Log) -> None:
         for session in sessions
     ]
     assert len({racer.result(PATIENCE) for racer in racers}) == 1
-    assert positions(log, topic, "i") == [0, 0]
+    assert committed_offsets(log, topic, "i") == [0, 0]
 
 
 def test_create_group_while_partitions_are_added(open_log: OpenLog, log: Log) -> None:
@@ -319,7 +319,7 @@ def test_create_group_while_partitions_are_added(open_log: OpenLog, log: Log) ->
     waiting = blocked(log, two, lambda: two.alter_topic(topic=topic, partitions=5))
     one.commit()
     waiting.result(PATIENCE)
-    assert [len(positions(log, topic, group)) for group in "gh"] == [5, 5]
+    assert [len(committed_offsets(log, topic, group)) for group in "gh"] == [5, 5]
 
 
 def test_a_group_from_the_latest_reads_what_was_open(open_log: OpenLog, log: Log) -> None:
@@ -404,7 +404,7 @@ def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level
         assert result == [(0, 4, 5)]
     elif way in ("consume", "poll"):
         assert offsets(result) == [4, 5]
-    assert positions(log, topic, "readers") == [
+    assert committed_offsets(log, topic, "readers") == [
         {"poll": 3, "commit_offset": 9, "seek": 10}.get(way, 5)
     ]
 
@@ -425,7 +425,7 @@ def test_leases_with_an_old_snapshot(
     loser.rollback()
     assert getattr(loser, function)(**held) is True
     loser.commit()
-    assert positions(log, topic, "readers") == [1]
+    assert committed_offsets(log, topic, "readers") == [1]
 
 
 @pytest.mark.parametrize("level", SNAPSHOTS)
@@ -441,7 +441,7 @@ def test_two_open_snapshots_take_different_partitions(
     assert sorted(taken) == [0, 1]
     members[0].commit()
     members[1].rollback()
-    assert sorted(positions(log, topic, "readers")) == [0, 2]
+    assert sorted(committed_offsets(log, topic, "readers")) == [0, 2]
 
 
 @pytest.mark.parametrize("level", SNAPSHOTS)
@@ -455,7 +455,7 @@ def test_racing_members_that_try_again(open_log: OpenLog, log: Log, level: str) 
         while True:
             try:
                 rows = member.consume(topic=topic, max_messages=3, **READERS)
-                done = not rows and sum(positions(member, topic, "readers")) == 80
+                done = not rows and sum(committed_offsets(member, topic, "readers")) == 80
                 member.commit()
             except psycopg.errors.SerializationFailure:
                 member.rollback()
@@ -480,7 +480,7 @@ def test_seeks_of_all_partitions_do_not_deadlock(open_log: OpenLog, log: Log) ->
 
     for mover in [aside(lambda start=start: move(start)) for start in ("earliest", "latest")]:
         mover.result(PATIENCE)
-    assert set(positions(log, topic, "readers")) in ({0}, {2})
+    assert set(committed_offsets(log, topic, "readers")) in ({0}, {2})
 
 
 @pytest.mark.parametrize("function", ["commit_offset", "seek", "claim_offsets", "release"])
@@ -512,4 +512,4 @@ def test_a_member_that_waited_while_its_group_was_made_anew(
         "claim_offsets": ([(0, 1, 3)], 3),
         "release": (False, 0),
     }
-    assert (result, positions(log, topic, "readers")[0]) == expected[function]
+    assert (result, committed_offsets(log, topic, "readers")[0]) == expected[function]

@@ -18,7 +18,7 @@ from log_support import (
     new_name,
     new_topic,
     offsets,
-    positions,
+    committed_offsets,
     refused,
     tip,
 )
@@ -125,7 +125,7 @@ def test_publishers_without_a_key_take_free_partitions(
     for holder in holders:
         holder.commit()
     waiting.result(PATIENCE)
-    assert sum(tip(log, topic, partition) for partition in range(3)) == 4
+    assert sum(newest(log, topic, partition) for partition in range(3)) == 4
 
 
 @pytest.mark.parametrize("function", ["publish", "publish_batch"])
@@ -140,7 +140,7 @@ def test_the_last_free_partition_is_found(open_log: OpenLog, log: Log, function:
             holder.publish(topic=topic, payload=1, partition=partition)
         getattr(publisher, function)(topic=topic, **content)
         publisher.commit()
-        assert tip(log, topic, free) == 1
+        assert newest(log, topic, free) == 1
         holder.rollback()
         log.drop_topic(topic=topic)
         log.create_topic(topic=topic, partitions=4)
@@ -191,7 +191,7 @@ def test_batches_of_opposite_order_do_not_deadlock(open_log: OpenLog, log: Log) 
     writers = [aside(lambda keys=keys: write(keys)) for keys in (["a", "b", "c"], ["c", "b", "a"])]
     for writer in writers:
         writer.result(PATIENCE)
-    assert [tip(log, topic, partition) for partition in range(3)] == [2 * rounds] * 3
+    assert [newest(log, topic, partition) for partition in range(3)] == [2 * rounds] * 3
 
 
 # ---------------------------------------------------------------------------- no gaps
@@ -265,12 +265,12 @@ def test_no_reader_sees_an_offset_without_those_below(open_log: OpenLog, log: Lo
     written_all.set()
     assert reader.result(PATIENCE) > 10
     seen = follower.result(PATIENCE)
-    tips = [tip(log, topic, partition) for partition in range(2)]
+    tips = [newest(log, topic, partition) for partition in range(2)]
     assert [seen[partition] for partition in range(2)] == [
         list(range(1, highest + 1)) for highest in tips
     ]
     assert sum(tips) == sum(written) > 0
-    assert positions(log, topic, "readers") == tips
+    assert committed_offsets(log, topic, "readers") == tips
 
 
 # ---------------------------------------------------------------------------- isolation levels
@@ -292,7 +292,7 @@ def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level
     loser.rollback()
     assert write()[:2] == (0, 2)
     loser.commit()
-    assert tip(log, topic) == 2
+    assert newest(log, topic) == 2
 
 
 @pytest.mark.parametrize("level", SNAPSHOTS)
@@ -487,4 +487,4 @@ def test_a_publisher_that_waited_while_the_topic_was_made_anew(
     waiting = blocked(log, publisher, write)
     renewer.commit()
     assert waiting.result(PATIENCE)[:2] == (0, 1)
-    assert tip(log, topic) == 1
+    assert newest(log, topic) == 1

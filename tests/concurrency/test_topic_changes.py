@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from log_support import PATIENCE, Log, blocked, new_topic, positions, refused
+from log_support import PATIENCE, Log, blocked, new_topic, committed_offsets, refused
 from storage_support import started
 
 OpenLog = Callable[..., Log]
@@ -83,9 +83,9 @@ def test_more_partitions_while_a_group_is_dropped(
     assert len(log.list_offsets(topic=topic)) == 3
     groups = [row.consumer_group for row in log.list_groups() if row.topic == topic]
     assert groups == ["others"]
-    assert positions(log, topic, "others") == [0, 0, 0]
+    assert committed_offsets(log, topic, "others") == [0, 0, 0]
     log.create_group(topic=topic, **READERS, start="latest")
-    assert positions(log, topic, "readers") == [1, 0, 0]
+    assert committed_offsets(log, topic, "readers") == [1, 0, 0]
 
 
 @pytest.mark.parametrize("first", ["alter_topic", "create_group"])
@@ -102,7 +102,7 @@ def test_more_partitions_while_a_group_is_made(open_log: OpenLog, log: Log, firs
     going = started(log, late, lambda: works[second](late))
     early.commit()
     going.result(PATIENCE)
-    assert positions(log, topic, "readers") == [0, 0, 0]
+    assert committed_offsets(log, topic, "readers") == [0, 0, 0]
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
@@ -132,7 +132,7 @@ def test_a_snapshot_from_before_the_other_change(
     late.rollback()
     works[second](late)
     late.commit()
-    assert positions(log, topic, "readers") == [0, 0, 0]
+    assert committed_offsets(log, topic, "readers") == [0, 0, 0]
 
 
 def test_a_partition_that_a_group_lacks(log: Log) -> None:

@@ -34,7 +34,7 @@ begin
         for n in 1 .. 1005 loop
             perform pgq.extend_poll(topic, consumer_group, partition, token);
         end loop;
-        perform pgq.release(topic, consumer_group, partition, token);
+        perform pgq.release_poll(topic, consumer_group, partition, token);
         return 'polled';
     end if;
     for n in 1 .. 1006 loop

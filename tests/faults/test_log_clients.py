@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, offsets, positions, tip
+from log_support import Log, new_topic, offsets, committed_offsets, newest
 from support import Clock, wait_until
 
 CLIENT = Path(__file__).resolve().parents[1] / "log_client.py"
@@ -80,10 +80,10 @@ def test_in_the_transaction_of_the_work(
     kill_at(log, shared_dsn, topic, "in transaction", step)
     if step == "committed":
         assert work() == [1, 2, 3]
-        assert positions(log, topic, "readers") == [3]
+        assert committed_offsets(log, topic, "readers") == [3]
     else:
         assert work() == []
-        assert positions(log, topic, "readers") == [0]
+        assert committed_offsets(log, topic, "readers") == [0]
         run(shared_dsn, topic, "in transaction")
     run(shared_dsn, topic, "in transaction")
     assert work() == [1, 2, 3, 4, 5]
@@ -118,7 +118,7 @@ def test_leased(
         shared_clock.advance("31 seconds")
     run(shared_dsn, topic, "leased")
     assert work() == done + again
-    while positions(log, topic, "readers") != [5]:
+    while committed_offsets(log, topic, "readers") != [5]:
         run(shared_dsn, topic, "leased")
     assert sorted(set(work())) == [1, 2, 3, 4, 5]
 
@@ -149,7 +149,7 @@ def test_external(shared_dsn: str, log: Log, work: Callable[[], list[int]], step
     if step != "committed":
         run(shared_dsn, topic, "external")
     assert work() == [1, 2, 3, 4, 5]
-    assert positions(log, topic, "readers") == [0]
+    assert committed_offsets(log, topic, "readers") == [0]
 
 
 @pytest.mark.parametrize("step", ["published", "published a batch", "committed"])
@@ -157,7 +157,7 @@ def test_publishing(shared_dsn: str, log: Log, step: str) -> None:
     """All of the transaction or nothing; no gap is left and the partition is free at once."""
     topic = new_topic(log, messages=1)
     kill_at(log, shared_dsn, topic, "publishing", step)
-    assert tip(log, topic) == (4 if step == "committed" else 1)
+    assert newest(log, topic) == (4 if step == "committed" else 1)
     log.execute("set lock_timeout = '2s'")
     run(shared_dsn, topic, "publishing")
     rows: list[Any] = log.fetch(topic=topic, **READERS)

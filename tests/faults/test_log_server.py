@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from log_support import PATIENCE, Log, aside, offsets, positions, tip
+from log_support import PATIENCE, Log, aside, offsets, committed_offsets, newest
 from pgq.embedded import Server
 from support import install_script, wait_until
 
@@ -123,7 +123,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
     server.start()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         log = Log(connection)
-        tips = [tip(log, "load", partition) for partition in range(PARTITIONS)]
+        tips = [newest(log, "load", partition) for partition in range(PARTITIONS)]
         stored = {}
         for partition, highest in enumerate(tips):
             rows = log.fetch_range(
@@ -139,11 +139,11 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
 
         exact = work_done(log)
         assert {*consumed} <= {*exact}
-        for partition, position in enumerate(positions(log, "load", "exact")):
+        for partition, position in enumerate(committed_offsets(log, "load", "exact")):
             done = sorted(offset for number, offset in exact if number == partition)
             assert done == list(range(1, position + 1))
         for group, partition, offset in committed:
-            assert positions(log, "load", group)[partition] >= offset
+            assert committed_offsets(log, "load", group)[partition] >= offset
 
         # and on it goes
         log.publish_batch(topic="load", payloads=[0] * 5, partition=0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from log_support import Log, aside, offsets, refused, tip
+from log_support import Log, aside, offsets, refused, newest
 from pgq.embedded import Server
 from support import install_script, wait_until
 
@@ -54,7 +54,7 @@ def test_reading_on_a_standby(primary: Server, standby: Server) -> None:
                 reader.fetch_range(topic="t", partition=0, first_offset=first, last_offset=last)
             )
 
-        wait_until(lambda: tip(reader, "t") == 3)
+        wait_until(lambda: newest(reader, "t") == 3)
         assert read(1, 3) == [1, 2, 3]
         assert offsets(reader.fetch(topic="t", consumer_group="readers", max_messages=2)) == [1, 2]
         assert [row.topic for row in reader.list_topics()] == ["t"]
@@ -106,7 +106,7 @@ def test_reading_on_a_standby(primary: Server, standby: Server) -> None:
         assert shown == [(1,), (2,), (3,)]
 
         below.execute("select pg_wal_replay_resume()")
-        wait_until(lambda: tip(reader, "t") == 5, what="for the replay to go on")
+        wait_until(lambda: newest(reader, "t") == 5, what="for the replay to go on")
         assert read(1, 5) == [1, 2, 3, 4, 5]
 
         # while it follows, it never shows an offset without those below
@@ -116,8 +116,8 @@ def test_reading_on_a_standby(primary: Server, standby: Server) -> None:
 
         writing = aside(write)
         looks = 0
-        while tip(reader, "t") < 155:
-            highest = tip(reader, "t")
+        while newest(reader, "t") < 155:
+            highest = newest(reader, "t")
             assert read(1, highest) == list(range(1, highest + 1))
             looks += 1
         writing.result(10)

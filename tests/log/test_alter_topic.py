@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from log_support import Log, new_name, new_topic, offsets, positions, refused, unchanged
+from log_support import Log, new_name, new_topic, offsets, committed_offsets, refused, unchanged
 
 
 def test_null_keeps(log: Log) -> None:
@@ -60,8 +60,8 @@ def test_partitions_grow(log: Log) -> None:
     log.consume(topic=topic, consumer_group="a")
     assert log.alter_topic(topic=topic, partitions=3).partitions == 3
     assert log.publish(topic=topic, payload=1, partition=2) == (2, 1)
-    assert positions(log, topic, "a") == [2, 0, 0]
-    assert positions(log, topic, "b") == [0, 0, 0]
+    assert committed_offsets(log, topic, "a") == [2, 0, 0]
+    assert committed_offsets(log, topic, "b") == [0, 0, 0]
     (message,) = log.consume(topic=topic, consumer_group="a")
     assert (message.partition, message.log_offset) == (2, 1)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, positions, refused, unchanged
+from log_support import Log, new_topic, committed_offsets, refused, unchanged
 
 
 def claim(log: Log, topic: str, **options: Any) -> list[Any]:
@@ -43,7 +43,7 @@ def test_a_rolled_back_claim_is_claimable_again(log: Log) -> None:
         with log.connection.transaction(force_rollback=True):
             assert claim(log, topic, max_messages=1) == [(0, 2, 2)]
         assert claim(log, topic, max_messages=2) == [(0, 2, 3)]
-    assert positions(log, topic, "readers") == [3]
+    assert committed_offsets(log, topic, "readers") == [3]
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
@@ -72,7 +72,7 @@ def test_a_named_partition_only(log: Log) -> None:
     topic = new_topic(log, partitions=3, messages=2)
     assert claim(log, topic, partition=2) == [(2, 1, 2)]
     assert claim(log, topic, partition=2) == []
-    assert positions(log, topic, "readers") == [0, 0, 2]
+    assert committed_offsets(log, topic, "readers") == [0, 0, 2]
 
 
 def test_an_empty_topic_has_nothing(log: Log) -> None:
@@ -90,7 +90,7 @@ def test_a_leased_partition_is_left_alone(log: Log) -> None:
     assert claim(log, topic, partition=0) == []
     assert claim(log, topic) == [(1, 1, 1)]
     assert claim(log, topic) == []
-    log.release(
+    log.release_poll(
         topic=topic, consumer_group="readers", partition=0, lease_token=polled[0].lease_token
     )
     assert claim(log, topic) == [(0, 1, 1)]

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, new_topic, offsets, positions, refused, unchanged
+from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
 from support import Clock
 
 
@@ -65,8 +65,8 @@ def test_for_each_group_and_partition_by_itself(log: Log) -> None:
     """A commit concerns one group in one partition."""
     topic = new_topic(log, partitions=2, messages=3, groups=("a", "b"))
     log.commit_offset(topic=topic, consumer_group="a", partition=1, last_offset=2)
-    assert positions(log, topic, "a") == [0, 2]
-    assert positions(log, topic, "b") == [0, 0]
+    assert committed_offsets(log, topic, "a") == [0, 2]
+    assert committed_offsets(log, topic, "b") == [0, 0]
 
 
 def test_with_the_token_of_a_lease(log: Log, place: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ def test_a_part_of_the_lease_keeps_it(log: Log, place: dict[str, Any]) -> None:
     assert log.extend_poll(lease_token=token, **place) is True
     assert log.poll(**place) == []
     assert log.commit_offset(last_offset=5, lease_token=token, **place) == 5
-    assert log.release(lease_token=token, **place) is False
+    assert log.release_poll(lease_token=token, **place) is False
 
 
 def test_the_rest_of_a_part_goes_to_the_next(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, offsets, positions
+from log_support import Log, new_topic, offsets, committed_offsets
 
 
 def consume(log: Log, topic: str, **options: Any) -> list[Any]:
@@ -83,7 +83,7 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
         log.publish_batch(topic=topic, payloads=[4, 5])
         assert offsets(consume(log, topic)) == [4, 5]
         assert consume(log, topic) == []
-    assert positions(log, topic, "readers") == [5]
+    assert committed_offsets(log, topic, "readers") == [5]
 
 
 def test_effects_and_position_commit_together(log: Log) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from log_support import Log, new_topic, offsets, positions, refused, unchanged
+from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
 
 
 def test_a_new_group_starts_before_the_first_message(log: Log) -> None:
@@ -17,7 +17,7 @@ def test_latest_reads_only_what_comes(log: Log) -> None:
     """start => latest begins behind the newest message of each partition."""
     topic = new_topic(log, partitions=2, messages=3, groups=())
     log.create_group(topic=topic, consumer_group="g", start="latest", out_of_range="skip")
-    assert positions(log, topic, "g") == [3, 3]
+    assert committed_offsets(log, topic, "g") == [3, 3]
     assert log.consume(topic=topic, consumer_group="g") == []
     log.publish(topic=topic, payload=4, partition=1)
     assert offsets(log.consume(topic=topic, consumer_group="g")) == [4]

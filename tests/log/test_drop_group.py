@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from log_support import Log, new_topic, offsets, positions, refused, unchanged
+from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
 
 
 def test_it_is_gone_and_a_new_one_starts_anew(log: Log) -> None:
@@ -12,10 +12,10 @@ def test_it_is_gone_and_a_new_one_starts_anew(log: Log) -> None:
     log.consume(topic=topic, consumer_group="other", max_messages=1)
     log.drop_group(topic=topic, consumer_group="g")
     refused("MQ003", log.consume, topic=topic, consumer_group="g")
-    assert positions(log, topic, "g") == []
+    assert committed_offsets(log, topic, "g") == []
     log.create_group(topic=topic, consumer_group="g")
     assert offsets(log.consume(topic=topic, consumer_group="g")) == [1, 2]
-    assert positions(log, topic, "other") == [1]
+    assert committed_offsets(log, topic, "other") == [1]
 
 
 def test_a_lease_goes_with_it(log: Log) -> None:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, new_topic, offsets, positions, refused, unchanged
+from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
 from support import Clock
 
 
@@ -46,7 +46,7 @@ def test_from_now_on(log: Log, held: dict[str, Any], shared_clock: Clock) -> Non
 def test_the_token_stays(log: Log, held: dict[str, Any]) -> None:
     """An extended lease is committed with the same token, and the position did not move."""
     log.extend_poll(**held)
-    assert positions(log, held["topic"], "readers") == [0]
+    assert committed_offsets(log, held["topic"], "readers") == [0]
     assert log.commit_offset(last_offset=3, **held) == 3
     assert log.extend_poll(**held) is False
 

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import Log, new_topic, positions
+from log_support import Log, new_topic, committed_offsets
 from storage_support import LEVELS, Connect, clean, old_snapshot, right_or_again
 
 READERS: dict[str, Any] = {"consumer_group": "readers"}
@@ -40,7 +40,7 @@ def go_on(log: Log, topic: str, first: int = 1, last: int = MOVED) -> None:
         [topic, first, last],
     )
     clean(log)
-    assert positions(log, topic, "readers") == [last]
+    assert committed_offsets(log, topic, "readers") == [last]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -90,7 +90,7 @@ def test_a_seek_counts(connect: Connect, log: Log, target: dict[str, Any], level
     if told is None:
         told = right_or_again(late, work)
     assert told is not None
-    assert positions(log, topic, "readers") == [told[0].log_offset - 1]
+    assert committed_offsets(log, topic, "readers") == [told[0].log_offset - 1]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -111,7 +111,7 @@ def test_a_commit_counts(connect: Connect, log: Log, last_offset: int, level: st
     if told is None:
         told = right_or_again(late, work)
     assert told == max(last_offset, MOVED)
-    assert positions(log, topic, "readers") == [told]
+    assert committed_offsets(log, topic, "readers") == [told]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -136,7 +136,7 @@ def test_a_commit_that_has_nothing_to_do_knows_so(
     if told is None:
         told = right_or_again(late, work)
     assert told == 1000
-    assert positions(log, topic, "readers") == [1000]
+    assert committed_offsets(log, topic, "readers") == [1000]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -158,7 +158,7 @@ def test_a_lease_that_was_lost(connect: Connect, log: Log, function: str, level:
 
     told = right_or_again(late, work)
     assert told is None or told == (MOVED if function == "commit_offset" else False)
-    assert positions(log, topic, "readers") == [MOVED]
+    assert committed_offsets(log, topic, "readers") == [MOVED]
     assert log.poll(topic=topic, **READERS) == []
     assert log.extend_poll(topic=topic, partition=0, lease_token=taken.lease_token, **READERS)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, offsets, positions, refused, unchanged
+from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
 from support import Clock
 
 
@@ -26,7 +26,7 @@ def test_messages_with_one_token(log: Log) -> None:
     assert [row[1:] for row in rows] == log.fetch_range(
         topic=topic, partition=rows[0].partition, first_offset=1, last_offset=2
     )
-    assert positions(log, topic, "readers") == [0, 0]
+    assert committed_offsets(log, topic, "readers") == [0, 0]
 
 
 def test_other_members_get_other_partitions(log: Log) -> None:
@@ -62,7 +62,7 @@ def test_the_lease_ends_and_another_member_takes_over(log: Log, shared_clock: Cl
     with unchanged(log):
         refused("MQ006", log.commit_offset, last_offset=2, lease_token=stale, **arguments)
         assert log.extend_poll(lease_token=stale, **arguments) is False
-        assert log.release(lease_token=stale, **arguments) is False
+        assert log.release_poll(lease_token=stale, **arguments) is False
     assert log.commit_offset(last_offset=2, lease_token=second[0].lease_token, **arguments) == 2
 
 

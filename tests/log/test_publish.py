@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import Log, new_name, new_topic, offsets, refused, tip, unchanged
+from log_support import Log, new_name, new_topic, offsets, refused, newest, unchanged
 from support import Clock
 
 # What hashtextextended gives does not depend on the version of PostgreSQL; the second column is the
@@ -105,7 +105,7 @@ def test_partitions_count_for_themselves(log: Log) -> None:
     topic = new_topic(log, partitions=3)
     for partition in (0, 1, 0, 2, 0):
         log.publish(topic=topic, payload=1, partition=partition)
-    assert [tip(log, topic, partition) for partition in range(3)] == [3, 1, 1]
+    assert [newest(log, topic, partition) for partition in range(3)] == [3, 1, 1]
 
 
 def test_topics_count_for_themselves(log: Log) -> None:
@@ -122,7 +122,7 @@ def test_without_a_key_a_free_partition_is_taken(log: Log) -> None:
     place = log.publish(topic=topic, payload=1)
     assert place.partition in range(4)
     assert place.log_offset == 1
-    assert sum(tip(log, topic, partition) for partition in range(4)) == 1
+    assert sum(newest(log, topic, partition) for partition in range(4)) == 1
 
 
 def test_time_rises_with_the_offset(log: Log, shared_clock: Clock) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_name, new_topic, refused, tip, unchanged
+from log_support import Log, new_name, new_topic, refused, newest, unchanged
 
 LEVELS = ["read uncommitted", "read committed", "repeatable read", "serializable"]
 
@@ -14,7 +14,7 @@ LEVELS = ["read uncommitted", "read committed", "repeatable read", "serializable
 def stored(log: Log, topic: str, partition: int = 0) -> list[Any]:
     """The payloads of a partition."""
     rows = log.fetch_range(
-        topic=topic, partition=partition, first_offset=1, last_offset=tip(log, topic, partition)
+        topic=topic, partition=partition, first_offset=1, last_offset=newest(log, topic, partition)
     )
     return [row.payload for row in rows]
 

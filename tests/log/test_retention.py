@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import Log, new_topic, offsets, positions, refused
+from log_support import Log, new_topic, offsets, committed_offsets, refused
 from support import Clock
 
 Connect = Callable[..., "psycopg.Connection[Any]"]
@@ -134,7 +134,7 @@ def test_a_new_group_starts_at_what_is_kept(own: Log, clock: Clock) -> None:
     own.publish(topic=topic, payload=4)
     own.create_group(topic=topic, consumer_group="all")
     own.create_group(topic=topic, consumer_group="new", start="latest")
-    assert [positions(own, topic, group) for group in ("empty", "all", "new")] == [[3], [3], [4]]
+    assert [committed_offsets(own, topic, group) for group in ("empty", "all", "new")] == [[3], [3], [4]]
 
 
 def test_ranges_that_span_segments(own: Log, clock: Clock) -> None:
@@ -179,7 +179,7 @@ def test_old_positions_are_trimmed(own: Log) -> None:
         own.seek(topic=topic, start="latest", **READERS)
     own.seek(topic=topic, partition=0, log_offset=1, **READERS)
     assert ("positions trimmed", f"{topic}/readers", 101) in own.cleanup()
-    assert positions(own, topic, "readers") == [0]
+    assert committed_offsets(own, topic, "readers") == [0]
     assert offsets(own.consume(topic=topic, **READERS)) == [1]
 
 

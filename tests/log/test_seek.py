@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, offsets, positions, refused, unchanged
+from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
 from support import Clock
 
 
@@ -34,7 +34,7 @@ def test_to_the_ends(log: Log) -> None:
     assert seek(log, topic, start="latest") == [(0, 3), (1, 3), (2, 3)]
     assert log.consume(topic=topic, consumer_group="readers") == []
     assert seek(log, topic, start="earliest", partition=1) == [(1, 1)]
-    assert positions(log, topic, "readers") == [2, 0, 2]
+    assert committed_offsets(log, topic, "readers") == [2, 0, 2]
     assert seek(log, topic, start="earliest") == [(0, 1), (1, 1), (2, 1)]
 
 
@@ -72,7 +72,7 @@ def test_it_ends_a_lease(log: Log) -> None:
     arguments = {"topic": topic, "consumer_group": "readers", "partition": 0}
     refused("MQ006", log.commit_offset, last_offset=3, lease_token=token, **arguments)
     assert log.extend_poll(lease_token=token, **arguments) is False
-    assert log.release(lease_token=token, **arguments) is False
+    assert log.release_poll(lease_token=token, **arguments) is False
     assert offsets(log.poll(topic=topic, consumer_group="readers")) == [1, 2, 3]
 
 
@@ -80,7 +80,7 @@ def test_other_groups_stay(log: Log) -> None:
     """Only the group that is named moves."""
     topic = new_topic(log, messages=3, groups=("readers", "others"))
     seek(log, topic, start="latest")
-    assert positions(log, topic, "others") == [0]
+    assert committed_offsets(log, topic, "others") == [0]
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
@@ -93,7 +93,7 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
         log.publish(topic=topic, payload=4)
         assert seek(log, topic, start="latest") == [(0, 5)]
         assert seek(log, topic, partition=0, log_offset=2) == [(0, 2)]
-    assert positions(log, topic, "readers") == [1]
+    assert committed_offsets(log, topic, "readers") == [1]
 
 
 def test_rollback(log: Log) -> None:
@@ -101,7 +101,7 @@ def test_rollback(log: Log) -> None:
     topic = new_topic(log, messages=3)
     with log.connection.transaction(force_rollback=True):
         seek(log, topic, start="latest")
-    assert positions(log, topic, "readers") == [0]
+    assert committed_offsets(log, topic, "readers") == [0]
 
 
 def test_offsets_that_do_not_exist(log: Log) -> None:

@@ -66,7 +66,7 @@ class Partition:
     first_offset: int = 1
 
     @property
-    def tip(self) -> int:
+    def newest(self) -> int:
         return len(self.contents)
 
     def offset_at(self, time: datetime) -> int:

@@ -92,7 +92,7 @@ def use_the_log(pgq: Caller, clock: Clock) -> None:
             held = {**member, "partition": row[1], "lease_token": row[0]}
             pgq.extend_poll(**held)
             pgq.commit_offset(**held, last_offset=row[2])
-            pgq.release(**held)
+            pgq.release_poll(**held)
         for place, first, last, _ in pgq.list_offsets(**topic):
             where = {**topic, "partition": place, "first_offset": first, "last_offset": last}
             pgq.fetch_range(**where)

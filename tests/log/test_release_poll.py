@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, new_topic, offsets, positions, unchanged
+from log_support import Log, new_topic, offsets, committed_offsets, unchanged
 from support import Clock
 
 
@@ -27,7 +27,7 @@ def test_what_was_not_committed_goes_to_the_next(log: Log) -> None:
     topic = new_topic(log, messages=3)
     held = lease(log, topic)
     log.commit_offset(last_offset=1, **held)
-    assert log.release(**held) is True
+    assert log.release_poll(**held) is True
     assert offsets(log.poll(topic=topic, consumer_group="readers")) == [2, 3]
 
 
@@ -35,16 +35,16 @@ def test_it_does_not_move_the_position(log: Log) -> None:
     """Nothing is skipped and nothing given back that was committed."""
     topic = new_topic(log, messages=3)
     held = lease(log, topic)
-    log.release(**held)
-    assert positions(log, topic, "readers") == [0]
+    log.release_poll(**held)
+    assert committed_offsets(log, topic, "readers") == [0]
 
 
 def test_released_twice(log: Log) -> None:
     """The second time there is nothing to release."""
     held = lease(log, new_topic(log, messages=1))
-    assert log.release(**held) is True
+    assert log.release_poll(**held) is True
     with unchanged(log):
-        assert log.release(**held) is False
+        assert log.release_poll(**held) is False
 
 
 def test_a_lease_that_is_not_the_callers(log: Log, shared_clock: Clock) -> None:
@@ -52,12 +52,12 @@ def test_a_lease_that_is_not_the_callers(log: Log, shared_clock: Clock) -> None:
     topic = new_topic(log, messages=1)
     held = lease(log, topic)
     with unchanged(log):
-        assert log.release(**{**held, "lease_token": uuid4()}) is False
+        assert log.release_poll(**{**held, "lease_token": uuid4()}) is False
     shared_clock.advance("1 minute")
     second = lease(log, topic)
     with unchanged(log):
-        assert log.release(**held) is False
-    assert log.release(**second) is True
+        assert log.release_poll(**held) is False
+    assert log.release_poll(**second) is True
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
@@ -67,6 +67,6 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
     held = lease(log, topic)
     with log.connection.transaction():
         log.execute(f"set transaction isolation level {level}")
-        assert log.release(**held) is True
-        assert log.release(**held) is False
-        assert log.release(**lease(log, topic)) is True
+        assert log.release_poll(**held) is True
+        assert log.release_poll(**held) is False
+        assert log.release_poll(**lease(log, topic)) is True
