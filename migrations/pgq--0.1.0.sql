@@ -8178,6 +8178,59 @@ $$;
 comment on function pgq._clean_positions() is
 'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows.';
 
+-- ==== sql/log/_hide_leftover.sql
+
+create function pgq._hide_leftover(leftover pgq.leftover)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.segment_range as r
+    using pgq.segment_range as s
+    where s.partition_id = (_hide_leftover.leftover).partition_id
+        and s.segment = (_hide_leftover.leftover).segment
+        and s.first_offset
+        between (_hide_leftover.leftover).first_offset and (_hide_leftover.leftover).last_offset
+        and r.partition_id = s.partition_id
+        and r.first_offset <= s.first_offset
+        and exists (
+            select
+            from pgq.segment_range as n
+            where n.partition_id = s.partition_id
+                and n.first_offset > s.first_offset
+        );
+end
+$$;
+
+comment on function pgq._hide_leftover(pgq.leftover) is
+'Takes what is about to be removed, and what is older, out of sight of the readers of a partition.';
+
+-- ==== sql/log/_forget_segment.sql
+
+create function pgq._forget_segment(segment integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Older messages that were to be kept longer, before the retention became shorter, go from
+    -- sight with it.
+    delete from pgq.segment_range as r
+    using pgq.segment_range as s
+    where s.segment = _forget_segment.segment
+        and r.partition_id = s.partition_id
+        and r.first_offset <= s.first_offset;
+end
+$$;
+
+comment on function pgq._forget_segment(integer) is
+'Lets the logs that reach into a segment that is emptied begin behind it.';
+
 -- ==== sql/queue/_fail_unknown_queue.sql
 
 create function pgq._fail_unknown_queue(queue text)
@@ -15501,6 +15554,85 @@ comment on function pgq._carry_jobs(integer, bigint, timestamptz, integer) is
 'Carries the payloads of unfinished and dead jobs, of one queue or of all, from a segment to those
 written to now, a batch at a time. A job that somebody has locked is left for the next time.';
 
+-- ==== sql/queue/_has_archived.sql
+
+create function pgq._has_archived(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    found_one boolean;
+begin
+    execute format(
+        'select exists (
+            select
+            from pgq.job_archive_%s as a
+            inner join pgq.queue as q on q.queue_id = a.queue_id
+        )',
+        _has_archived.segment
+    )
+    into found_one;
+    return found_one;
+end
+$$;
+
+comment on function pgq._has_archived(integer) is
+'Whether a segment holds finished jobs of a queue that is still there.';
+
+-- ==== sql/queue/_remove_archived.sql
+
+create function pgq._remove_archived(segment integer, queue_id bigint, max_jobs bigint)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    removed bigint;
+begin
+    execute format(
+        'delete from pgq.job_archive_%1$s as a
+        where a.ctid = any(array(
+            select b.ctid
+            from pgq.job_archive_%1$s as b
+            where b.queue_id = $1
+            limit $2
+        ))',
+        _remove_archived.segment
+    )
+    using _remove_archived.queue_id, _remove_archived.max_jobs;
+    get diagnostics removed = row_count;
+    return removed;
+end
+$$;
+
+comment on function pgq._remove_archived(integer, bigint, bigint) is
+'Removes finished jobs of a queue from a segment, so many at most, and returns how many.';
+
+-- ==== sql/queue/_settle_queues.sql
+
+create function pgq._settle_queues(storage_class_id bigint, segment integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    update pgq.queue as q
+    set segment = _settle_queues.segment
+    where q.storage_class_id = _settle_queues.storage_class_id;
+end
+$$;
+
+comment on function pgq._settle_queues(bigint, integer) is
+'Leads the queues of a storage class, whose row the caller has locked, to the segment that it goes
+on to.';
+
 -- ==== sql/bulk/_fail_write_lost.sql
 
 create function pgq._fail_write_lost(write_id uuid, reason text)
@@ -17919,19 +18051,7 @@ begin
         for update skip locked
     loop
         -- What goes, goes from sight first.
-        delete from pgq.segment_range as r
-        using pgq.segment_range as s
-        where s.partition_id = target.partition_id
-            and s.segment = target.segment
-            and s.first_offset between target.first_offset and target.last_offset
-            and r.partition_id = s.partition_id
-            and r.first_offset <= s.first_offset
-            and exists (
-                select
-                from pgq.segment_range as n
-                where n.partition_id = s.partition_id
-                    and n.first_offset > s.first_offset
-            );
+        perform pgq._hide_leftover(target);
 
         if target.queue_id is not null then
             -- Jobs that live on keep their payloads, elsewhere.
@@ -17975,18 +18095,7 @@ begin
 
         archived := 0;
         if target.queue_id is not null and budget > 0 then
-            execute format(
-                'delete from pgq.job_archive_%1$s as a
-                where a.ctid = any(array(
-                    select b.ctid
-                    from pgq.job_archive_%1$s as b
-                    where b.queue_id = $1
-                    limit $2
-                ))',
-                target.segment
-            )
-            using target.queue_id, budget;
-            get diagnostics archived = row_count;
+            archived := pgq._remove_archived(target.segment, target.queue_id, budget);
             budget := budget - archived;
         end if;
 
@@ -18102,6 +18211,27 @@ $$;
 comment on function pgq._close_segments(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';
 
+-- ==== sql/retention/_class_in_use.sql
+
+create function pgq._class_in_use(storage_class_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return exists (
+        select from pgq.topic as t where t.storage_class_id = _class_in_use.storage_class_id
+    ) or exists (
+        select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
+    );
+end
+$$;
+
+comment on function pgq._class_in_use(bigint) is
+'Whether a topic or a queue keeps its messages in a storage class.';
+
 -- ==== sql/retention/_segment_due.sql
 
 create function pgq._segment_due(storage_class_id bigint, moment timestamptz)
@@ -18142,11 +18272,7 @@ begin
     end if;
 
     -- One that nobody uses any more goes at once.
-    return not exists (
-        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
-    ) and not exists (
-        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
-    );
+    return not pgq._class_in_use(class.storage_class_id);
 end
 $$;
 
@@ -18187,11 +18313,7 @@ begin
         return null;
     end if;
 
-    used := exists (
-        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
-    ) or exists (
-        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
-    );
+    used := pgq._class_in_use(class.storage_class_id);
 
     if class.segment is null then
         -- Nobody keeps anything in this class any more.
@@ -18236,9 +18358,7 @@ begin
         where c.storage_class_id = class.storage_class_id;
     end if;
 
-    update pgq.queue as q
-    set segment = class.segment
-    where q.storage_class_id = class.storage_class_id;
+    perform pgq._settle_queues(class.storage_class_id, class.segment);
 
     return leaf;
 end
@@ -18312,14 +18432,7 @@ begin
             return;
     end;
 
-    -- The log of a partition begins behind what is removed. Older messages that were to be kept
-    -- longer, before its retention became shorter, go from sight with it.
-    delete from pgq.segment_range as r
-    using pgq.segment_range as s
-    where s.segment = _truncate_segment.segment
-        and r.partition_id = s.partition_id
-        and r.first_offset <= s.first_offset;
-
+    perform pgq._forget_segment(_truncate_segment.segment);
     delete from pgq.leftover as o
     where o.segment = _truncate_segment.segment;
     delete from pgq.segment as s
@@ -18347,7 +18460,6 @@ as $$
 declare
     target record;
     bytes bigint;
-    archived boolean;
     carried bigint;
     budget bigint := 10000;
 begin
@@ -18383,16 +18495,7 @@ begin
         end if;
 
         if target.out_of_use then
-            execute format(
-                'select exists (
-                    select
-                    from pgq.job_archive_%s as a
-                    inner join pgq.queue as q on q.queue_id = a.queue_id
-                )',
-                target.segment
-            )
-            into archived;
-            target.out_of_use := not archived;
+            target.out_of_use := not pgq._has_archived(target.segment);
         end if;
 
         continue when not target.out_of_use

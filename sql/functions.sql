@@ -83,6 +83,8 @@
 
 -- The log: cleaning
 \ir log/_clean_positions.sql
+\ir log/_hide_leftover.sql
+\ir log/_forget_segment.sql
 
 -- The queue: what is wrong with an argument
 \ir queue/_fail_unknown_queue.sql
@@ -143,6 +145,9 @@
 \ir queue/_clean_jobs.sql
 \ir queue/_jobs_of_segment.sql
 \ir queue/_carry_jobs.sql
+\ir queue/_has_archived.sql
+\ir queue/_remove_archived.sql
+\ir queue/_settle_queues.sql
 
 -- Bulk writes: what is wrong with a chunk
 \ir bulk/_fail_write_lost.sql
@@ -186,6 +191,7 @@
 -- Retention
 \ir retention/_clean_leftovers.sql
 \ir retention/_close_segments.sql
+\ir retention/_class_in_use.sql
 \ir retention/_segment_due.sql
 \ir retention/_seal_segment.sql
 \ir retention/_seal_segments.sql

@@ -19,19 +19,7 @@ begin
         for update skip locked
     loop
         -- What goes, goes from sight first.
-        delete from pgq.segment_range as r
-        using pgq.segment_range as s
-        where s.partition_id = target.partition_id
-            and s.segment = target.segment
-            and s.first_offset between target.first_offset and target.last_offset
-            and r.partition_id = s.partition_id
-            and r.first_offset <= s.first_offset
-            and exists (
-                select
-                from pgq.segment_range as n
-                where n.partition_id = s.partition_id
-                    and n.first_offset > s.first_offset
-            );
+        perform pgq._hide_leftover(target);
 
         if target.queue_id is not null then
             -- Jobs that live on keep their payloads, elsewhere.
@@ -75,18 +63,7 @@ begin
 
         archived := 0;
         if target.queue_id is not null and budget > 0 then
-            execute format(
-                'delete from pgq.job_archive_%1$s as a
-                where a.ctid = any(array(
-                    select b.ctid
-                    from pgq.job_archive_%1$s as b
-                    where b.queue_id = $1
-                    limit $2
-                ))',
-                target.segment
-            )
-            using target.queue_id, budget;
-            get diagnostics archived = row_count;
+            archived := pgq._remove_archived(target.segment, target.queue_id, budget);
             budget := budget - archived;
         end if;
 

@@ -29,11 +29,7 @@ begin
         return null;
     end if;
 
-    used := exists (
-        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
-    ) or exists (
-        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
-    );
+    used := pgq._class_in_use(class.storage_class_id);
 
     if class.segment is null then
         -- Nobody keeps anything in this class any more.
@@ -78,9 +74,7 @@ begin
         where c.storage_class_id = class.storage_class_id;
     end if;
 
-    update pgq.queue as q
-    set segment = class.segment
-    where q.storage_class_id = class.storage_class_id;
+    perform pgq._settle_queues(class.storage_class_id, class.segment);
 
     return leaf;
 end

@@ -36,11 +36,7 @@ begin
     end if;
 
     -- One that nobody uses any more goes at once.
-    return not exists (
-        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
-    ) and not exists (
-        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
-    );
+    return not pgq._class_in_use(class.storage_class_id);
 end
 $$;
 

@@ -24,14 +24,7 @@ begin
             return;
     end;
 
-    -- The log of a partition begins behind what is removed. Older messages that were to be kept
-    -- longer, before its retention became shorter, go from sight with it.
-    delete from pgq.segment_range as r
-    using pgq.segment_range as s
-    where s.segment = _truncate_segment.segment
-        and r.partition_id = s.partition_id
-        and r.first_offset <= s.first_offset;
-
+    perform pgq._forget_segment(_truncate_segment.segment);
     delete from pgq.leftover as o
     where o.segment = _truncate_segment.segment;
     delete from pgq.segment as s

@@ -8,7 +8,6 @@ as $$
 declare
     target record;
     bytes bigint;
-    archived boolean;
     carried bigint;
     budget bigint := 10000;
 begin
@@ -44,16 +43,7 @@ begin
         end if;
 
         if target.out_of_use then
-            execute format(
-                'select exists (
-                    select
-                    from pgq.job_archive_%s as a
-                    inner join pgq.queue as q on q.queue_id = a.queue_id
-                )',
-                target.segment
-            )
-            into archived;
-            target.out_of_use := not archived;
+            target.out_of_use := not pgq._has_archived(target.segment);
         end if;
 
         continue when not target.out_of_use

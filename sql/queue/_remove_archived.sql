@@ -1,0 +1,28 @@
+create function pgq._remove_archived(segment integer, queue_id bigint, max_jobs bigint)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    removed bigint;
+begin
+    execute format(
+        'delete from pgq.job_archive_%1$s as a
+        where a.ctid = any(array(
+            select b.ctid
+            from pgq.job_archive_%1$s as b
+            where b.queue_id = $1
+            limit $2
+        ))',
+        _remove_archived.segment
+    )
+    using _remove_archived.queue_id, _remove_archived.max_jobs;
+    get diagnostics removed = row_count;
+    return removed;
+end
+$$;
+
+comment on function pgq._remove_archived(integer, bigint, bigint) is
+'Removes finished jobs of a queue from a segment, so many at most, and returns how many.';

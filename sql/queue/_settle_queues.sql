@@ -1,0 +1,17 @@
+create function pgq._settle_queues(storage_class_id bigint, segment integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    update pgq.queue as q
+    set segment = _settle_queues.segment
+    where q.storage_class_id = _settle_queues.storage_class_id;
+end
+$$;
+
+comment on function pgq._settle_queues(bigint, integer) is
+'Leads the queues of a storage class, whose row the caller has locked, to the segment that it goes
+on to.';
