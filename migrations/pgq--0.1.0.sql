@@ -230,7 +230,7 @@ create type pgq._group_state as (
 );
 
 comment on type pgq._group_state is
-'Where a group stands in a partition whose row the caller has locked.';
+'The state of a group in a partition whose row the caller has locked.';
 
 create type pgq._claim_state as (
     partition integer,
@@ -712,7 +712,7 @@ where label is not null;
 -- Those on their last attempt, who become dead letters when their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
 
-comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
+comment on table pgq.job is 'Jobs not yet finished, narrow: the payload is stored in message.';
 comment on column pgq.job.job_id is 'Its id.';
 comment on column pgq.job.partition_id is
 'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';
@@ -1500,7 +1500,7 @@ $$;
 
 comment on function pgq._segment_until(pgq.storage_class) is
 'Until when a storage class writes to its open segment for sure: before that it does not age out.
-A class with a size limit may go on at any time.';
+A class with a size limit may move to the next one at any time.';
 
 -- ==== sql/store/_newest.sql
 
@@ -2850,7 +2850,7 @@ $$;
 comment on function pgq._partition_figures(
     uuid, bigint, integer, bigint, bigint, timestamptz
 ) is
-'What the views tell of a partition: its first and newest offset, when the message that a group
+'What the views show of a partition: its first and newest offset, when the message that a group
 reads next was published, and the first offset published since a time.
 Open to all, so that whoever may read the views can; it asks for the key of the views.';
 
@@ -3216,7 +3216,7 @@ as $$
 #variable_conflict use_column
 begin
     if _note_leftovers.retention is null then
-        -- Kept for ever again, but for what has gone from sight already.
+        -- Kept for ever again, except for what is not visible any more.
         delete from pgq.leftover as o
         using pgq.partition as p, pgq.segment_range as r
         where p.topic_id = _note_leftovers.topic_id
@@ -3340,7 +3340,7 @@ begin
     into made;
 
     if made.topic_id is null then
-        -- Another transaction has made it since.
+        -- Another transaction has created it in the meantime.
         return query
         select c.*
         from pgq.create_topic(
@@ -3373,7 +3373,7 @@ comment on function pgq.create_topic(text, integer, interval, bigint, boolean, t
 partitions (1 to 1024; by default 8): one takes one publishing transaction at a time, so several let
 publishers work side by side; use 1 only for one total order. retention: how long a message is kept
 at least, and at most a third longer; by default 7 days. max_bytes: when given, the oldest messages
-go as soon as more than that is stored, of which at least this much is kept; by default no limit.
+are removed as soon as more than that is stored; at least this much is kept; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
 (messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
@@ -3496,7 +3496,7 @@ declare
     target pgq.topic;
     group_ids bigint[];
 begin
-    -- Members that are under way end first, while publishers still go on; those that come later
+    -- Members that are consuming end first, while publishers still continue; those that come later
     -- find nothing.
     perform
     from pgq.group_partition as l
@@ -3514,7 +3514,7 @@ begin
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
 
-    -- Only now: members that were under way have ended, and noted their last position.
+    -- Only now: members that were consuming have ended, and noted their last position.
     delete from pgq.group_position as j
     where j.group_id = any(group_ids);
 end
@@ -3624,7 +3624,7 @@ begin
     returning group_id into new_id;
 
     if new_id is null then
-        -- Another transaction has made it since.
+        -- Another transaction has created it in the meantime.
         return query
         select c.*
         from pgq.create_group(
@@ -3920,7 +3920,7 @@ begin
             and _lock_partition.partition not between 0 and t.partitions - 1;
 
         if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
-            -- It was dropped and made anew while this call waited for it.
+            -- It was dropped and created again while this call waited for it.
             return pgq._lock_partition(
                 _lock_partition.topic, _lock_partition.partition, _lock_partition.key
             );
@@ -4061,7 +4061,7 @@ begin
     end loop;
 
     if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
+        -- The topic was dropped while this call waited, and perhaps created again.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
@@ -5620,7 +5620,7 @@ begin
             perform pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
-            -- The named partition is there: it was made anew while this call waited for it.
+            -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
             return null;
         end if;
@@ -6271,9 +6271,9 @@ end
 $$;
 
 comment on function pgq._claim(text, text, integer, integer, interval) is
-'The common part of claim_offsets and poll: takes the next messages of a partition for a
-group, for good when lease is null. Null: nothing to read. Its segment is null when they may stand
-in several.';
+'The common part of claim_offsets and poll: takes the next messages of a partition for a group,
+permanently when lease is null. Null: nothing to read. Its segment is null when they may stand in
+several.';
 
 -- ==== sql/log/claim_offsets.sql
 
@@ -6318,12 +6318,12 @@ comment on function pgq.claim_offsets(text, text, integer, integer) is
 'Takes the next messages for a consumer group and moves its position past them.
 It does so in this transaction. Returns one row with the partition and its first and last offset,
 to be read with fetch_range; no row when there is nothing to read. If the transaction is rolled
-back, or the client dies, the messages are given out again. Without a partition it takes one that
-has messages and that no other member holds, so members come and go freely; other members skip that
-partition until this transaction ends. max_messages: 1 to 1000000.
+back, or the client dies, the messages are delivered again. Without a partition it takes one that
+has messages and that no other member holds, so members can join and leave at any time; other
+members skip that partition until this transaction ends. max_messages: 1 to 1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when
-another member was first.';
+removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when another member
+was first.';
 
 -- ==== sql/log/fetch_range.sql
 
@@ -7501,7 +7501,7 @@ comment on function pgq.fetch(text, text, integer, integer) is
 'Returns the next messages of a consumer group without moving its position.
 Twice in a row it returns the same messages; commit_offset moves the position. Without a
 partition, those of all partitions one after the other, up to max_messages (1 to 1000000). Use it
-where the caller sees to it that each partition has one reader; poll does that by leases. Reads
+where the caller makes sure that each partition has one reader; poll does that by leases. Reads
 only, so it works on a standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22023 bad max_messages.';
@@ -8012,7 +8012,7 @@ $$;
 
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
 'Commits the offsets of a partition up to last_offset for a consumer group; MQ006 without its lease.
-It returns the committed offset: that of the last message that the group has done with, 0 before the
+It returns the committed offset: that of the last message that the group has processed, 0 before the
 first. The position, which is the offset that the group reads next, is one more. A lower last_offset
 changes nothing, so a repeated call is harmless; to go back use seek. With the lease token of poll,
 the lease ends when the last message that poll gave is committed; a lower offset keeps the lease.
@@ -8604,7 +8604,7 @@ begin
     returning queue_id into new_id;
 
     if new_id is null then
-        -- Another transaction has made it since.
+        -- Another transaction has created it in the meantime.
         return query
         select c.*
         from pgq.create_queue(
@@ -8889,8 +8889,8 @@ end
 $$;
 
 comment on function pgq.pause_queue(text) is
-'Stops giving out jobs of a queue until resume_queue; a queue that is paused stays so.
-Enqueueing goes on, and workers can still finish what they have.
+'Stops handing out jobs of a queue until resume_queue; a paused queue stays paused.
+Enqueueing continues, and workers can still finish the jobs that they have.
 Errors: MQ002 unknown queue.';
 
 -- ==== sql/queue/resume_queue.sql
@@ -8916,7 +8916,7 @@ end
 $$;
 
 comment on function pgq.resume_queue(text) is
-'Gives out the jobs of a queue again after pause_queue; a queue that is not paused stays so.
+'Hands out the jobs of a queue again after pause_queue; nothing changes if it is not paused.
 Errors: MQ002 unknown queue.';
 
 -- ==== sql/queue/purge_queue.sql
@@ -8964,8 +8964,8 @@ begin
     from pgq.job_id as s;
 
     -- Dead letters come last: a job that dies while this waits for its row is then among them. In
-    -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
-    -- while this waits for it is found by the next turn.
+    -- the order of their ids, as everywhere where several jobs are locked. A row that is replaced
+    -- by a new one while this waits for it is found by the next turn.
     if purge_queue.all_jobs then
         loop
             with doomed as materialized (
@@ -9049,7 +9049,7 @@ end
 $$;
 
 comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interval) is
-'When a job with a delay or a time of its own may be claimed first; refuses what makes no sense
+'When a job with a delay or a time of its own may be claimed first; refuses what is not possible
 (22023).';
 
 -- ==== sql/queue/enqueue.sql
@@ -9989,7 +9989,7 @@ declare
     snapshot pg_snapshot;
     place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
-    -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
+    -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
     -- back since.
     begun_at timestamptz := least(
@@ -10001,7 +10001,7 @@ begin
         return;
     end if;
 
-    -- Where another claim is raising it just now, let it.
+    -- When another claim is raising it at this moment, this one leaves it alone.
     perform
     from pgq.queue_floor_lock as l
     where l.queue_id = _raise_floor.queue_id
@@ -10054,7 +10054,7 @@ begin
             -- A claim that began later was here first.
             return;
         end if;
-        -- The clock was set back. Begin anew: jobs may have been written below the floors.
+        -- The clock was set back. Start again: jobs may have been written below the floors.
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
@@ -11976,7 +11976,7 @@ declare
     archive boolean;
 begin
     -- A queue and a segment at a time; usually there is one of each. What a statement does not find
-    -- may have been made anew while it waited, so it is looked for again.
+    -- may have been replaced by a new one while it waited, so it is looked for again.
     while cardinality(rest) > 0 loop
         select j.segment, j.queue_id, q.partition_id, q.archive or _finish.always
         into leaf, target_id, store_id, archive
@@ -13797,7 +13797,7 @@ comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval
 'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
 It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
 null or an empty array: nothing is. Then up to max_jobs (0 to 100000) jobs are leased and returned
-as by claim_job; 0: none. A paused queue gives out nothing, but what is done is finished.
+as by claim_job; 0: none. A paused queue hands out nothing, but what is done is finished.
 Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or
 claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 job_ids without lease_token, 22023
 bad arguments, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
@@ -14311,7 +14311,7 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the row was made anew while this statement waited for it: by a
+    -- Not found may mean that the row was replaced by a new one while this statement waited: by a
     -- heartbeat of the same worker, say. _finish looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (
@@ -14491,7 +14491,7 @@ begin
     end if;
 
     while cardinality(rest) > 0 loop
-        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs.
         with gone as (
             delete from pgq.job as j
@@ -14556,7 +14556,7 @@ begin
         return query
         select unnest(returned);
 
-        -- What was not found may have been made anew while this statement waited for it.
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(returned) = cardinality(rest);
         rest := array(
             select r.job_id
@@ -14672,7 +14672,7 @@ begin
     while cardinality(rest) > 0 loop
         moment := pgq._clock();
 
-        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs. The time is written as it stands in no index, for the same reason.
         with gone as (
             delete from pgq.job as j
@@ -14730,7 +14730,7 @@ begin
         return query
         select unnest(extended);
 
-        -- What was not found may have been made anew while this statement waited for it.
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(extended) = cardinality(rest);
         rest := array(
             select r.job_id
@@ -15193,7 +15193,7 @@ begin
         and f.recorded_at < _sweep_labels.moment - interval '1 day';
 
     -- Should the clock have been set back, a job may stand below the floor of its label, which then
-    -- begins anew.
+    -- starts again.
     delete from pgq.queue_floor as f
     where f.queue_id = _sweep_labels.queue_id
         and f.label in (
@@ -15358,7 +15358,7 @@ begin
     inner join pgq.queue as q on q.queue_id = r.queue_id
     group by q.queue;
 
-    -- An enqueue or a claim that was under way when its queue was dropped. The ids of queues that
+    -- An enqueue or a claim that was in progress when its queue was dropped. The ids of queues that
     -- have jobs are found one after the other, without a look at all jobs.
     with recursive having_jobs as (
         (select j.queue_id from pgq.job as j order by j.queue_id limit 1)
@@ -15630,8 +15630,8 @@ end
 $$;
 
 comment on function pgq._settle_queues(bigint, integer) is
-'Leads the queues of a storage class, whose row the caller has locked, to the segment that it goes
-on to.';
+'Moves the queues of a storage class, whose row the caller has locked, to the segment that it moves
+to.';
 
 -- ==== sql/bulk/_fail_write_lost.sql
 
@@ -18277,7 +18277,7 @@ end
 $$;
 
 comment on function pgq._segment_due(bigint, timestamptz) is
-'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old
+'Whether a storage class has to move to another segment, or can be removed: its open one is old
 or large enough, or nobody uses it.';
 
 -- ==== sql/retention/_seal_segment.sql
@@ -18365,7 +18365,7 @@ end
 $$;
 
 comment on function pgq._seal_segment(bigint, timestamptz) is
-'Lets a storage class go on to a new segment when its open one is old or large enough, and returns
+'Moves a storage class to a new segment when its open one is old or large enough, and returns
 the number of the one before; forgets a class that is out of use.';
 
 -- ==== sql/retention/_seal_segments.sql
@@ -18401,7 +18401,7 @@ end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
-'The part of cleanup that lets storage classes go on to a new segment, and forgets those out of
+'The part of cleanup that moves storage classes to a new segment, and removes those out of
 use.';
 
 -- ==== sql/retention/_truncate_segment.sql
@@ -18414,7 +18414,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- Only those who read this very segment are in the way. Wait a moment at most, and try again
+    -- Only those who read this very segment block this. Wait a moment at most, and try again
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
@@ -18553,7 +18553,7 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    -- An id that is higher than all those at work: not if this transaction had one before.
+    -- An id that is higher than all that run now: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();
     horizon xid8 := case
         when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
@@ -18632,7 +18632,7 @@ $leaves$;
 -- ==== sql/log/views.sql
 
 -- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
--- views do without the helpers, but for two that are open to all; the one that tells anything asks
+-- views do not use the helpers, except for two that are open to all; the one that shows data asks
 -- for a key that only the views can read.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
@@ -18711,7 +18711,7 @@ comment on column pgq.group_lag.topic is 'The topic.';
 comment on column pgq.group_lag.consumer_group is 'The group.';
 comment on column pgq.group_lag.partition is 'The partition, from 0.';
 comment on column pgq.group_lag.committed_offset is
-'The last offset that the group has done with; 0: none. It reads the next one.';
+'The last offset that the group has processed; 0: none. It reads the next one.';
 comment on column pgq.group_lag.last_offset is
 'The newest offset of the partition; 0: no message yet.';
 comment on column pgq.group_lag.lag is 'How many messages the group has before it.';

@@ -54,6 +54,6 @@ end
 $$;
 
 comment on function pgq._claim(text, text, integer, integer, interval) is
-'The common part of claim_offsets and poll: takes the next messages of a partition for a
-group, for good when lease is null. Null: nothing to read. Its segment is null when they may stand
-in several.';
+'The common part of claim_offsets and poll: takes the next messages of a partition for a group,
+permanently when lease is null. Null: nothing to read. Its segment is null when they may stand in
+several.';

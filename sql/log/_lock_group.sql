@@ -55,7 +55,7 @@ begin
             perform pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
-            -- The named partition is there: it was made anew while this call waited for it.
+            -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
             return null;
         end if;

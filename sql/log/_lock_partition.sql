@@ -76,7 +76,7 @@ begin
             and _lock_partition.partition not between 0 and t.partitions - 1;
 
         if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
-            -- It was dropped and made anew while this call waited for it.
+            -- It was dropped and created again while this call waited for it.
             return pgq._lock_partition(
                 _lock_partition.topic, _lock_partition.partition, _lock_partition.key
             );

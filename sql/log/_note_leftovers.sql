@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if _note_leftovers.retention is null then
-        -- Kept for ever again, but for what has gone from sight already.
+        -- Kept for ever again, except for what is not visible any more.
         delete from pgq.leftover as o
         using pgq.partition as p, pgq.segment_range as r
         where p.topic_id = _note_leftovers.topic_id

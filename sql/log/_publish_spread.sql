@@ -116,7 +116,7 @@ begin
     end loop;
 
     if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
+        -- The topic was dropped while this call waited, and perhaps created again.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(

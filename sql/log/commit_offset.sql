@@ -70,7 +70,7 @@ $$;
 
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
 'Commits the offsets of a partition up to last_offset for a consumer group; MQ006 without its lease.
-It returns the committed offset: that of the last message that the group has done with, 0 before the
+It returns the committed offset: that of the last message that the group has processed, 0 before the
 first. The position, which is the offset that the group reads next, is one more. A lower last_offset
 changes nothing, so a repeated call is harmless; to go back use seek. With the lease token of poll,
 the lease ends when the last message that poll gave is committed; a lower offset keeps the lease.

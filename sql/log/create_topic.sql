@@ -80,7 +80,7 @@ begin
     into made;
 
     if made.topic_id is null then
-        -- Another transaction has made it since.
+        -- Another transaction has created it in the meantime.
         return query
         select c.*
         from pgq.create_topic(
@@ -113,7 +113,7 @@ comment on function pgq.create_topic(text, integer, interval, bigint, boolean, t
 partitions (1 to 1024; by default 8): one takes one publishing transaction at a time, so several let
 publishers work side by side; use 1 only for one total order. retention: how long a message is kept
 at least, and at most a third longer; by default 7 days. max_bytes: when given, the oldest messages
-go as soon as more than that is stored, of which at least this much is kept; by default no limit.
+are removed as soon as more than that is stored; at least this much is kept; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
 (messages are kept for ever), max_bytes. Topics with one retention share their storage; use few

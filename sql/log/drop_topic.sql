@@ -11,7 +11,7 @@ declare
     target pgq.topic;
     group_ids bigint[];
 begin
-    -- Members that are under way end first, while publishers still go on; those that come later
+    -- Members that are consuming end first, while publishers still continue; those that come later
     -- find nothing.
     perform
     from pgq.group_partition as l
@@ -29,7 +29,7 @@ begin
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
 
-    -- Only now: members that were under way have ended, and noted their last position.
+    -- Only now: members that were consuming have ended, and noted their last position.
     delete from pgq.group_position as j
     where j.group_id = any(group_ids);
 end

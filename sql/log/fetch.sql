@@ -100,7 +100,7 @@ comment on function pgq.fetch(text, text, integer, integer) is
 'Returns the next messages of a consumer group without moving its position.
 Twice in a row it returns the same messages; commit_offset moves the position. Without a
 partition, those of all partitions one after the other, up to max_messages (1 to 1000000). Use it
-where the caller sees to it that each partition has one reader; poll does that by leases. Reads
+where the caller makes sure that each partition has one reader; poll does that by leases. Reads
 only, so it works on a standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22023 bad max_messages.';

@@ -154,7 +154,7 @@ create type pgq._group_state as (
 );
 
 comment on type pgq._group_state is
-'Where a group stands in a partition whose row the caller has locked.';
+'The state of a group in a partition whose row the caller has locked.';
 
 create type pgq._claim_state as (
     partition integer,

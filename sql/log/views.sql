@@ -1,5 +1,5 @@
 -- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
--- views do without the helpers, but for two that are open to all; the one that tells anything asks
+-- views do not use the helpers, except for two that are open to all; the one that shows data asks
 -- for a key that only the views can read.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
@@ -78,7 +78,7 @@ comment on column pgq.group_lag.topic is 'The topic.';
 comment on column pgq.group_lag.consumer_group is 'The group.';
 comment on column pgq.group_lag.partition is 'The partition, from 0.';
 comment on column pgq.group_lag.committed_offset is
-'The last offset that the group has done with; 0: none. It reads the next one.';
+'The last offset that the group has processed; 0: none. It reads the next one.';
 comment on column pgq.group_lag.last_offset is
 'The newest offset of the partition; 0: no message yet.';
 comment on column pgq.group_lag.lag is 'How many messages the group has before it.';

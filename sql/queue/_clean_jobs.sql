@@ -62,7 +62,7 @@ begin
     inner join pgq.queue as q on q.queue_id = r.queue_id
     group by q.queue;
 
-    -- An enqueue or a claim that was under way when its queue was dropped. The ids of queues that
+    -- An enqueue or a claim that was in progress when its queue was dropped. The ids of queues that
     -- have jobs are found one after the other, without a look at all jobs.
     with recursive having_jobs as (
         (select j.queue_id from pgq.job as j order by j.queue_id limit 1)

@@ -39,5 +39,5 @@ end
 $$;
 
 comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interval) is
-'When a job with a delay or a time of its own may be claimed first; refuses what makes no sense
+'When a job with a delay or a time of its own may be claimed first; refuses what is not possible
 (22023).';

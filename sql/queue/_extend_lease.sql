@@ -22,7 +22,7 @@ begin
     while cardinality(rest) > 0 loop
         moment := pgq._clock();
 
-        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs. The time is written as it stands in no index, for the same reason.
         with gone as (
             delete from pgq.job as j
@@ -80,7 +80,7 @@ begin
         return query
         select unnest(extended);
 
-        -- What was not found may have been made anew while this statement waited for it.
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(extended) = cardinality(rest);
         rest := array(
             select r.job_id

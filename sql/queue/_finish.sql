@@ -20,7 +20,7 @@ declare
     archive boolean;
 begin
     -- A queue and a segment at a time; usually there is one of each. What a statement does not find
-    -- may have been made anew while it waited, so it is looked for again.
+    -- may have been replaced by a new one while it waited, so it is looked for again.
     while cardinality(rest) > 0 loop
         select j.segment, j.queue_id, q.partition_id, q.archive or _finish.always
         into leaf, target_id, store_id, archive

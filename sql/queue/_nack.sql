@@ -20,7 +20,7 @@ begin
     end if;
 
     while cardinality(rest) > 0 loop
-        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs.
         with gone as (
             delete from pgq.job as j
@@ -85,7 +85,7 @@ begin
         return query
         select unnest(returned);
 
-        -- What was not found may have been made anew while this statement waited for it.
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(returned) = cardinality(rest);
         rest := array(
             select r.job_id

@@ -12,7 +12,7 @@ declare
     snapshot pg_snapshot;
     place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
-    -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
+    -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
     -- back since.
     begun_at timestamptz := least(
@@ -24,7 +24,7 @@ begin
         return;
     end if;
 
-    -- Where another claim is raising it just now, let it.
+    -- When another claim is raising it at this moment, this one leaves it alone.
     perform
     from pgq.queue_floor_lock as l
     where l.queue_id = _raise_floor.queue_id
@@ -77,7 +77,7 @@ begin
             -- A claim that began later was here first.
             return;
         end if;
-        -- The clock was set back. Begin anew: jobs may have been written below the floors.
+        -- The clock was set back. Start again: jobs may have been written below the floors.
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';

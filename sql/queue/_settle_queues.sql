@@ -13,5 +13,5 @@ end
 $$;
 
 comment on function pgq._settle_queues(bigint, integer) is
-'Leads the queues of a storage class, whose row the caller has locked, to the segment that it goes
-on to.';
+'Moves the queues of a storage class, whose row the caller has locked, to the segment that it moves
+to.';

@@ -13,7 +13,7 @@ begin
         and f.recorded_at < _sweep_labels.moment - interval '1 day';
 
     -- Should the clock have been set back, a job may stand below the floor of its label, which then
-    -- begins anew.
+    -- starts again.
     delete from pgq.queue_floor as f
     where f.queue_id = _sweep_labels.queue_id
         and f.label in (

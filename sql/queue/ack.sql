@@ -36,7 +36,7 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the row was made anew while this statement waited for it: by a
+    -- Not found may mean that the row was replaced by a new one while this statement waited: by a
     -- heartbeat of the same worker, say. _finish looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (

@@ -128,7 +128,7 @@ begin
     returning queue_id into new_id;
 
     if new_id is null then
-        -- Another transaction has made it since.
+        -- Another transaction has created it in the meantime.
         return query
         select c.*
         from pgq.create_queue(

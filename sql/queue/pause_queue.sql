@@ -19,6 +19,6 @@ end
 $$;
 
 comment on function pgq.pause_queue(text) is
-'Stops giving out jobs of a queue until resume_queue; a queue that is paused stays so.
-Enqueueing goes on, and workers can still finish what they have.
+'Stops handing out jobs of a queue until resume_queue; a paused queue stays paused.
+Enqueueing continues, and workers can still finish the jobs that they have.
 Errors: MQ002 unknown queue.';

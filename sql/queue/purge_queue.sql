@@ -41,8 +41,8 @@ begin
     from pgq.job_id as s;
 
     -- Dead letters come last: a job that dies while this waits for its row is then among them. In
-    -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
-    -- while this waits for it is found by the next turn.
+    -- the order of their ids, as everywhere where several jobs are locked. A row that is replaced
+    -- by a new one while this waits for it is found by the next turn.
     if purge_queue.all_jobs then
         loop
             with doomed as materialized (

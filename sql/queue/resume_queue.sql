@@ -19,5 +19,5 @@ end
 $$;
 
 comment on function pgq.resume_queue(text) is
-'Gives out the jobs of a queue again after pause_queue; a queue that is not paused stays so.
+'Hands out the jobs of a queue again after pause_queue; nothing changes if it is not paused.
 Errors: MQ002 unknown queue.';

@@ -72,7 +72,7 @@ where label is not null;
 -- Those on their last attempt, who become dead letters when their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
 
-comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
+comment on table pgq.job is 'Jobs not yet finished, narrow: the payload is stored in message.';
 comment on column pgq.job.job_id is 'Its id.';
 comment on column pgq.job.partition_id is
 'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';

@@ -81,5 +81,5 @@ end
 $$;
 
 comment on function pgq._seal_segment(bigint, timestamptz) is
-'Lets a storage class go on to a new segment when its open one is old or large enough, and returns
+'Moves a storage class to a new segment when its open one is old or large enough, and returns
 the number of the one before; forgets a class that is out of use.';

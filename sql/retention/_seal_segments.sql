@@ -29,5 +29,5 @@ end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
-'The part of cleanup that lets storage classes go on to a new segment, and forgets those out of
+'The part of cleanup that moves storage classes to a new segment, and removes those out of
 use.';

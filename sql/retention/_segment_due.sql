@@ -41,5 +41,5 @@ end
 $$;
 
 comment on function pgq._segment_due(bigint, timestamptz) is
-'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old
+'Whether a storage class has to move to another segment, or can be removed: its open one is old
 or large enough, or nobody uses it.';

@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- Only those who read this very segment are in the way. Wait a moment at most, and try again
+    -- Only those who read this very segment block this. Wait a moment at most, and try again
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(

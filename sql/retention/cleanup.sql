@@ -11,7 +11,7 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    -- An id that is higher than all those at work: not if this transaction had one before.
+    -- An id that is higher than all that run now: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();
     horizon xid8 := case
         when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()

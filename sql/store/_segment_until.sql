@@ -16,4 +16,4 @@ $$;
 
 comment on function pgq._segment_until(pgq.storage_class) is
 'Until when a storage class writes to its open segment for sure: before that it does not age out.
-A class with a size limit may go on at any time.';
+A class with a size limit may move to the next one at any time.';
