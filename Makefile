@@ -64,8 +64,9 @@ install: ## PGXS: install the extension files (PG_CONFIG=…)
 
 installcheck: ## PGXS: run pg_regress against an installed server
 
-reference: test-environment build ## generate sql/REFERENCE.md and the golden catalog
+reference: test-environment build ## generate sql/REFERENCE.md, the client's signatures and the golden catalog
 	@$(RUN)/python python/tools/reference.py
+	@$(RUN)/python python/tools/signatures.py
 	@$(RUN)/python python/tools/catalog.py
 
 bench: demo-environment build ## measure side by side; ARGS go to the runner

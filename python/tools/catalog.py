@@ -6,14 +6,13 @@ fresh install, so that a change to the schema shows in review; run as a program,
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import Any
 
 import psycopg
 
-from build import ROOT, flatten
-from pgq.embedded import Server
+from build import ROOT
+from generated import installed, write
 
 GOLDEN = ROOT / "tests" / "install" / "catalog.txt"
 
@@ -196,27 +195,9 @@ def describe(connection: psycopg.Connection[Any], *, bodies: bool = True) -> str
 
 def generate() -> str:
     """The text for the sources as they are now."""
-    with Server() as server, psycopg.connect(server.dsn) as connection:
-        connection.execute(flatten().partition("\n")[2].encode())
+    with installed() as connection:
         return describe(connection, bodies=False)
 
 
-def main() -> int:
-    """Write the golden catalog, or with --check tell whether the one there is up to date."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare only, write nothing")
-    options = parser.parse_args()
-    text = generate()
-    if GOLDEN.exists() and GOLDEN.read_text() == text:
-        return 0
-    if options.check:
-        print("tests/install/catalog.txt is out of date: run make reference", file=sys.stderr)
-        return 1
-    GOLDEN.parent.mkdir(parents=True, exist_ok=True)
-    GOLDEN.write_text(text)
-    print("wrote tests/install/catalog.txt")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write(GOLDEN, generate))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import psycopg
 import pytest
 
+import api
 import pgq
 from pgq import NOT_GIVEN, Client, messages
-from pgq._calls import SIGNATURES
+from pgq._signatures import SIGNATURES
 
 AnyConnection = psycopg.Connection[Any]
 
@@ -37,19 +40,6 @@ VIEWS = {
     "archived_jobs": messages.ArchivedJob,
 }
 
-COMPOSITES = {
-    "topic_info": messages.Topic,
-    "group_info": messages.Group,
-    "message_position": messages.MessagePosition,
-    "offset_range": messages.OffsetRange,
-    "message_record": messages.Message,
-    "leased_message": messages.LeasedMessage,
-    "queue_info": messages.Queue,
-    "claimed_job": messages.Job,
-    "bulk_write_state": messages.BulkWriteState,
-    "cleanup_report": messages.CleanupAction,
-}
-
 PYTHON_TYPES = {
     "int": {"integer", "bigint", "smallint"},
     "str": {"text"},
@@ -64,76 +54,52 @@ PYTHON_TYPES = {
 }
 
 
-def columns_of(connection: AnyConnection, relation: str) -> list[tuple[str, str]]:
-    return connection.execute(
-        """
-        select attname, format_type(atttypid, null)
-        from pg_attribute
-        where attrelid = format('pgq.%%I', %s::text)::regclass
-        and attnum > 0 and not attisdropped
-        order by attnum
-        """,
-        [relation],
-    ).fetchall()
-
-
-def assert_fields_match(columns: list[tuple[str, str]], kind: type) -> None:
+def assert_fields_match(columns: Iterable[api.Column], kind: Any) -> None:
+    columns = list(columns)
     fields = dataclasses.fields(kind)
-    assert [field.name for field in fields] == [name for name, _ in columns]
-    for field, (name, found) in zip(fields, columns, strict=True):
-        assert found in PYTHON_TYPES[str(field.type).removesuffix(" | None")], name
+    assert [field.name for field in fields] == [column.name for column in columns]
+    for field, column in zip(fields, columns, strict=True):
+        assert column.type in PYTHON_TYPES[str(field.type).removesuffix(" | None")], column.name
 
 
-def test_signatures_are_those_in_the_database(connection: AnyConnection) -> None:
-    rows = connection.execute(
-        """
-        select p.proname, a.name, format_type(a.type, null)
-        from pg_proc as p
-        left join lateral unnest(p.proargtypes::oid[], p.proargnames[1:p.pronargs])
-            with ordinality as a (type, name, number) on true
-        where p.pronamespace = 'pgq'::regnamespace and p.proname !~ '^_' and p.prokind = 'f'
-        order by p.proname, a.number
-        """
-    ).fetchall()
-    found: dict[str, dict[str, str]] = {}
-    for function, name, kind in rows:
-        arguments = found.setdefault(function, {})
-        if name is not None:
-            arguments[name] = kind.replace("timestamp with time zone", "timestamptz")
-    assert {name: list(found[name].items()) for name in sorted(found)} == {
-        name: list(SIGNATURES[name].items()) for name in sorted(SIGNATURES)
-    }
-
-
-def test_methods_are_those_functions() -> None:
+def test_methods_are_the_functions() -> None:
     methods = {name for name in vars(Client) if not name.startswith("_")}
     assert methods - NOT_FUNCTIONS == set(SIGNATURES)
 
 
-def test_methods_have_the_arguments_and_defaults_of_their_functions(
-    connection: AnyConnection,
-) -> None:
-    without_default = dict(
-        connection.execute(
-            """
-            select proname, pronargs - pronargdefaults from pg_proc
-            where pronamespace = 'pgq'::regnamespace
-            """
-        ).fetchall()
-    )
-    for function, arguments in SIGNATURES.items():
-        parameters = list(inspect.signature(getattr(Client, function)).parameters.values())[1:]
-        # Keyword-only parameters may stand in any order; the positional ones keep theirs.
-        assert {parameter.name for parameter in parameters} == set(arguments), function
-        required = [each.name for each in parameters if each.default is each.empty]
-        assert required == list(arguments)[: without_default[function]], function
-        for parameter in parameters[len(required) :]:
-            assert parameter.default is NOT_GIVEN, function
+@pytest.mark.parametrize("function", SIGNATURES)
+def test_a_method_has_the_arguments_of_its_function(function: str) -> None:
+    signature = SIGNATURES[function]
+    parameters = list(inspect.signature(getattr(Client, function)).parameters.values())[1:]
+    # Keyword-only parameters may stand in any order; the positional ones keep theirs.
+    assert {each.name for each in parameters} == set(signature.arguments)
+    assert [each.name for each in parameters if each.default is each.empty] == [
+        name for name in signature.arguments if name in signature.required
+    ]
+    assert {each.default for each in parameters} <= {inspect.Parameter.empty, NOT_GIVEN}
 
 
-def test_dataclasses_have_the_columns_of_their_types_and_views(connection: AnyConnection) -> None:
-    for relation, kind in {**COMPOSITES, **VIEWS}.items():
-        assert_fields_match(columns_of(connection, relation), kind)
+def test_a_method_returns_what_its_function_does(connection: AnyConnection) -> None:
+    """A list of rows, one of them, or a value; a row of several columns is a dataclass."""
+    for function in api.functions(connection):
+        hint = get_type_hints(getattr(Client, function.name))["return"]
+        (kind,) = [each for each in get_args(hint) if each is not NoneType] or [hint]
+        many = get_origin(hint) is list
+        assert many == (function.returns == "rows") or hint == kind | None, function.name
+        assert dataclasses.is_dataclass(kind) == (len(function.columns) > 1), function.name
+        if dataclasses.is_dataclass(kind):
+            assert_fields_match(function.columns, kind)
+        elif function.result == "void":
+            assert kind is NoneType
+        else:
+            [found] = [column.type for column in function.columns] or [function.result]
+            assert found in PYTHON_TYPES[kind.__name__], function.name
+
+
+def test_dataclasses_have_the_columns_of_their_views(connection: AnyConnection) -> None:
+    columns = {view.name: view.columns for view in api.views(connection)}
+    for view, kind in VIEWS.items():
+        assert_fields_match(columns[view], kind)
 
 
 def test_every_method_is_documented() -> None:

@@ -1,4 +1,4 @@
-"""How a method call becomes a statement: the signatures, and nothing of either client's I/O."""
+"""How a method call becomes a statement; nothing of either client's I/O."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from enum import Enum
 from typing import Any, TypeVar, Union
 
 from psycopg.types.json import Json, Jsonb
+
+from pgq._signatures import SIGNATURES
 
 T = TypeVar("T")
 
@@ -30,231 +32,6 @@ None is something else: it is passed, as null.
 """
 
 Option = Union[T, NotGiven]  # noqa: UP007 (a generic alias cannot be written with |)
-
-SIGNATURES: Mapping[str, Mapping[str, str]] = {
-    "create_topic": {
-        "topic": "text",
-        "partitions": "integer",
-        "retention": "interval",
-        "max_bytes": "bigint",
-        "notify": "boolean",
-    },
-    "alter_topic": {
-        "topic": "text",
-        "partitions": "integer",
-        "retention": "interval",
-        "max_bytes": "bigint",
-        "notify": "boolean",
-        "no_limit": "text[]",
-    },
-    "drop_topic": {"topic": "text"},
-    "list_topics": {},
-    "publish": {
-        "topic": "text",
-        "payload": "jsonb",
-        "key": "text",
-        "headers": "jsonb",
-        "partition": "integer",
-        "body": "bytea",
-    },
-    "publish_batch": {
-        "topic": "text",
-        "payloads": "jsonb[]",
-        "bodies": "bytea[]",
-        "keys": "text[]",
-        "headers": "jsonb[]",
-        "partition": "integer",
-    },
-    "create_group": {
-        "topic": "text",
-        "consumer_group": "text",
-        "start": "text",
-        "out_of_range": "text",
-    },
-    "drop_group": {"topic": "text", "consumer_group": "text"},
-    "list_groups": {"topic": "text"},
-    "claim_offsets": {
-        "topic": "text",
-        "consumer_group": "text",
-        "max_messages": "integer",
-        "partition": "integer",
-    },
-    "fetch_range": {
-        "topic": "text",
-        "partition": "integer",
-        "first_offset": "bigint",
-        "last_offset": "bigint",
-    },
-    "list_offsets": {"topic": "text", "published_at": "timestamptz"},
-    "check_range": {
-        "topic": "text",
-        "partition": "integer",
-        "first_offset": "bigint",
-        "last_offset": "bigint",
-    },
-    "consume": {
-        "topic": "text",
-        "consumer_group": "text",
-        "max_messages": "integer",
-        "partition": "integer",
-    },
-    "fetch": {
-        "topic": "text",
-        "consumer_group": "text",
-        "max_messages": "integer",
-        "partition": "integer",
-    },
-    "poll": {
-        "topic": "text",
-        "consumer_group": "text",
-        "max_messages": "integer",
-        "lease": "interval",
-        "partition": "integer",
-    },
-    "extend_poll": {
-        "topic": "text",
-        "consumer_group": "text",
-        "partition": "integer",
-        "lease_token": "uuid",
-        "lease": "interval",
-    },
-    "release": {
-        "topic": "text",
-        "consumer_group": "text",
-        "partition": "integer",
-        "lease_token": "uuid",
-    },
-    "commit_offset": {
-        "topic": "text",
-        "consumer_group": "text",
-        "partition": "integer",
-        "last_offset": "bigint",
-        "lease_token": "uuid",
-    },
-    "seek": {
-        "topic": "text",
-        "consumer_group": "text",
-        "partition": "integer",
-        "log_offset": "bigint",
-        "published_at": "timestamptz",
-        "start": "text",
-    },
-    "create_queue": {
-        "queue": "text",
-        "lease": "interval",
-        "max_attempts": "integer",
-        "delay": "interval",
-        "retention": "interval",
-        "backoff": "interval",
-        "backoff_max": "interval",
-        "backoff_jitter": "double precision",
-        "archive": "boolean",
-        "notify": "boolean",
-    },
-    "alter_queue": {
-        "queue": "text",
-        "lease": "interval",
-        "max_attempts": "integer",
-        "delay": "interval",
-        "retention": "interval",
-        "backoff": "interval",
-        "backoff_max": "interval",
-        "backoff_jitter": "double precision",
-        "archive": "boolean",
-        "notify": "boolean",
-        "no_limit": "text[]",
-    },
-    "drop_queue": {"queue": "text"},
-    "list_queues": {},
-    "pause_queue": {"queue": "text"},
-    "resume_queue": {"queue": "text"},
-    "purge_queue": {"queue": "text", "dead_only": "boolean"},
-    "enqueue": {
-        "queue": "text",
-        "payload": "jsonb",
-        "body": "bytea",
-        "delay": "interval",
-        "priority": "integer",
-        "label": "text",
-        "headers": "jsonb",
-        "key": "text",
-        "run_at": "timestamptz",
-    },
-    "enqueue_batch": {
-        "queue": "text",
-        "payloads": "jsonb[]",
-        "bodies": "bytea[]",
-        "delay": "interval",
-        "priority": "integer",
-        "labels": "text[]",
-        "headers": "jsonb[]",
-        "keys": "text[]",
-        "run_at": "timestamptz",
-    },
-    "claim_job": {"queue": "text", "max_jobs": "integer", "lease": "interval", "label": "text"},
-    "ack": {"job_id": "bigint", "lease_token": "uuid"},
-    "finish_and_claim": {
-        "queue": "text",
-        "job_ids": "bigint[]",
-        "lease_token": "uuid",
-        "max_jobs": "integer",
-        "lease": "interval",
-        "label": "text",
-    },
-    "ack_batch": {"job_ids": "bigint[]", "lease_token": "uuid"},
-    "nack": {"job_id": "bigint", "lease_token": "uuid", "delay": "interval", "error": "text"},
-    "nack_batch": {
-        "job_ids": "bigint[]",
-        "lease_token": "uuid",
-        "delay": "interval",
-        "error": "text",
-    },
-    "archive_job": {
-        "job_id": "bigint",
-        "lease_token": "uuid",
-        "outcome": "text",
-        "result": "jsonb",
-    },
-    "archive_job_batch": {
-        "job_ids": "bigint[]",
-        "lease_token": "uuid",
-        "outcome": "text",
-        "result": "jsonb",
-    },
-    "extend_lease": {"job_id": "bigint", "lease_token": "uuid", "lease": "interval"},
-    "extend_lease_batch": {"job_ids": "bigint[]", "lease_token": "uuid", "lease": "interval"},
-    "redrive": {"queue": "text", "job_id": "bigint"},
-    "begin_write": {
-        "topic": "text",
-        "queue": "text",
-        "producer": "text",
-        "seq": "bigint",
-        "atomic": "boolean",
-        "timeout": "interval",
-    },
-    "write_chunk": {
-        "write_id": "uuid",
-        "task": "integer",
-        "task_attempt": "text",
-        "chunk": "integer",
-        "packed": "bytea",
-        "lengths": "integer[]",
-        "keys": "text[]",
-        "headers": "jsonb[]",
-        "labels": "text[]",
-        "partition": "integer",
-        "priority": "integer",
-        "delay": "interval",
-        "is_json": "boolean",
-        "last": "boolean",
-        "starts": "integer[]",
-    },
-    "commit_write": {"write_id": "uuid", "expected_messages": "bigint"},
-    "abort_write": {"write_id": "uuid"},
-    "cleanup": {},
-    "version": {},
-}
-"""The API: for each function its arguments, in order, with their types."""
 
 
 def _jsonb(value: Any) -> Jsonb | None:
@@ -291,7 +68,7 @@ def call(
     `returns` is a dataclass for rows of its fields, the name of the only column wanted, or None
     for a function that returns one value.
     """
-    types = SIGNATURES[function]
+    types = SIGNATURES[function].arguments
     given = tuple(name for name, value in arguments.items() if value is not NOT_GIVEN)
     values = []
     for name in given:
@@ -319,7 +96,7 @@ _statements: dict[tuple[str, tuple[str, ...], type[Any] | str | None], bytes] = 
 def _call_statement(
     function: str, given: tuple[str, ...], returns: type[Any] | str | None
 ) -> bytes:
-    types = SIGNATURES[function]
+    types = SIGNATURES[function].arguments
     arguments = ", ".join(f"{name} => {_placeholder(types[name])}" for name in given)
     if returns is None:
         return f"select pgq.{function}({arguments})".encode()
