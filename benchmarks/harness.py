@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -240,6 +241,8 @@ def _flush_microseconds(times: int = 200) -> float:
 
 def commit_of(folder: Path) -> str:
     """The revision that was measured, or 'unknown'."""
+    if shutil.which("git") is None:
+        return "unknown"
     result = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--exclude=*"],
         cwd=folder,

@@ -16,10 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
 import psycopg
 from psycopg import sql
 
-from pgq.embedded import Server, _children_of
+from pgq.embedded import Server
 from pgq.spark._local import find_java
 from support import ROOT, wait_until
 
@@ -94,10 +95,10 @@ class Cluster:
     def executors(self) -> list[int]:
         """The processes of the executors, the one of the first worker first."""
         return [
-            child
+            child.pid
             for worker in self._processes[1:]
-            for child in _children_of(worker.pid)
-            if b"CoarseGrainedExecutorBackend" in _command_line(child)
+            for child in psutil.Process(worker.pid).children()
+            if _runs(child, "CoarseGrainedExecutorBackend")
         ]
 
     def kill_executor(self) -> None:
@@ -334,11 +335,12 @@ def all_that_it_says(driver: Driver, order: dict[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- processes
 
 
-def _command_line(pid: int) -> bytes:
-    answer = subprocess.run(
-        ["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, check=False
-    )
-    return answer.stdout
+def _runs(process: psutil.Process, name: str) -> bool:
+    """Whether a process's command line has a word that ends in the name."""
+    try:
+        return any(word.endswith(name) for word in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _die_with_parent() -> None:

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgq.embedded import _free_port
+from pgq.embedded._cluster import free_port
 
 __all__ = [
     "MIGRATIONS",
@@ -149,7 +149,7 @@ class Postgrest:
         self._role = role
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
 
     @staticmethod
     def binary() -> Path | None:

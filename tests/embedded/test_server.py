@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import signal
@@ -11,10 +12,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
-from pgq.embedded import EmbeddedServerError, Server, find_binaries, target
+from pgq.embedded import EmbeddedServerError, Server, find_binaries
+from pgq.embedded._account import Account
+from pgq.embedded._leftovers import make_folder, sweep
+from pgq.embedded._processes import alive
 from support import wait_until
 
 StartServer = Callable[..., Server]
@@ -29,21 +34,23 @@ print(server.directory, server.pid, flush=True)
 time.sleep(60)
 """
 
+# its own signals do not end it, as those of the first process of a container
+_SPARED = """
+import os
+kill = os.kill
+os.kill = lambda pid, number: None if pid == os.getpid() else kill(pid, number)
+"""
 
-def _start_program(server: Server) -> tuple[subprocess.Popen[str], Path, int]:
+
+def _start_program(server: Server, before: str = "") -> tuple[subprocess.Popen[str], Path, int]:
     process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, str(server.bin_dir)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", before + _PROGRAM, str(server.bin_dir)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     directory, pid = process.stdout.readline().split()
     return process, Path(directory), int(pid)
-
-
-def _gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def test_a_temporary_server_leaves_nothing(server: Server) -> None:
@@ -53,7 +60,7 @@ def test_a_temporary_server_leaves_nothing(server: Server) -> None:
             assert connection.info.server_version // 10000 == own.major
     assert not directory.exists()
     assert pid is not None
-    assert _gone(pid)
+    assert not alive(pid)
     own.stop()  # once more does no harm
 
 
@@ -82,14 +89,19 @@ def test_a_crash_keeps_what_was_committed_and_the_address(start_server: StartSer
 
 def test_a_crashed_server_leaves_no_shared_memory(server: Server) -> None:
     with Server(bin_dir=server.bin_dir) as own:
-        maps = Path(f"/proc/{own.pid}/maps").read_text().split()
+        family = [psutil.Process(own.pid), *psutil.Process(own.pid).children()]
+        files = _dynamic_memory(family)
+        key = int((own.data_directory / "postmaster.pid").read_text().splitlines()[6].split()[0])
         own.kill()
-    files = [Path(word) for word in maps if word.startswith("/dev/shm/PostgreSQL.")]
-    segments = {word.removeprefix("/SYSV") for word in maps if word.startswith("/SYSV")}
-    assert segments
+        assert [process for process in family if alive(process.pid)] == []
+    assert files
     assert [file for file in files if file.exists()] == []
-    listed = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    assert segments & {f"{int(line.split()[0]) & 0xFFFFFFFF:08x}" for line in listed} == set()
+    assert ctypes.CDLL(None).shmget(ctypes.c_int(key), 0, 0) == -1
+
+
+def _dynamic_memory(processes: list[psutil.Process]) -> set[Path]:
+    mapped = {Path(entry.path) for process in processes for entry in process.memory_maps()}
+    return {file for file in mapped if file.match("/dev/shm/PostgreSQL.*")}
 
 
 def test_a_restart_keeps_the_address(start_server: StartServer) -> None:
@@ -121,7 +133,15 @@ def test_a_signal_ends_the_server_too(server: Server, number: signal.Signals) ->
     process.send_signal(number)
     status = process.wait(20)
     assert status in (-number, 1)  # 1: KeyboardInterrupt
-    assert _gone(pid)
+    assert not alive(pid)
+    assert not directory.exists()
+
+
+def test_the_first_process_of_a_container_ends_by_a_signal_too(server: Server) -> None:
+    process, directory, pid = _start_program(server, _SPARED)
+    process.terminate()
+    assert process.wait(20) == 128 + signal.SIGTERM
+    assert not alive(pid)
     assert not directory.exists()
 
 
@@ -131,8 +151,27 @@ def test_what_a_killed_python_left_is_swept(server: Server) -> None:
     process.wait(20)
     assert directory.exists()
     with Server(bin_dir=server.bin_dir):
-        wait_until(lambda: _gone(pid), what="for the orphan to end")
+        wait_until(lambda: not alive(pid), what="for the orphan to end")
         assert not directory.exists()
+
+
+def test_what_is_swept_may_name_a_process_that_is_no_server(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        folder = make_folder(ended.pid, Account(os.geteuid(), os.getegid(), switch=False))
+        (folder / "data").mkdir()
+        (folder / "data" / "postmaster.pid").write_text(f"{stranger.pid}\n")
+        sweep()
+        assert not folder.exists()
+        assert stranger.poll() is None
+        stranger.communicate(b"\n")
+
+
+def test_a_folder_that_the_servers_user_cannot_reach_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    with pytest.raises(EmbeddedServerError, match=f"nobody, who cannot reach {tmp_path}: .*TMPDIR"):
+        Account(65534, 65534, switch=True).require(tmp_path)
 
 
 def test_a_forked_child_does_not_stop_its_parents_server(start_server: StartServer) -> None:
@@ -191,9 +230,3 @@ def test_a_user_without_a_name_is_told(server: Server, monkeypatch: pytest.Monke
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     with pytest.raises(EmbeddedServerError, match=r"12345 has no entry in /etc/passwd"):
         Server(bin_dir=server.bin_dir).start()
-
-
-def test_target_prefers_the_given_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://elsewhere/db")
-    with target() as dsn:
-        assert dsn == "postgresql://elsewhere/db"

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from build import migration_path, version
-from pgq.embedded import Server, _candidates
+from pgq.embedded import Server
+from pgq.embedded._binaries import candidates
 from support import ROOT
 
 
@@ -74,7 +75,7 @@ def _pgxs_of(folder: Path) -> Path | None:
 
 
 def test_make_install_puts_the_files_in_place(make: str, server: Server, tmp_path: Path) -> None:
-    folders = [server.bin_dir, *(folder for folder, _ in _candidates())]
+    folders = [server.bin_dir, *(folder for folder, _ in candidates())]
     folder = next((folder for folder in folders if _pgxs_of(folder)), None)
     if folder is None:
         pytest.skip("no PostgreSQL with PGXS (its development files) on this machine")
@@ -92,7 +93,7 @@ def test_make_install_puts_the_files_in_place(make: str, server: Server, tmp_pat
 def test_make_installcheck_walks_the_tour(
     make: str, start_server: Callable[..., Server], tmp_path: Path
 ) -> None:
-    for folder, _ in _candidates():
+    for folder, _ in candidates():
         pgxs = _pgxs_of(folder)
         program = pgxs / "src" / "test" / "regress" / "pg_regress" if pgxs else None
         # the one in a wheel of PostgreSQL 18 crashes even when asked for its version

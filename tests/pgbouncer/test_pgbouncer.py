@@ -23,7 +23,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq import Client, LeaseLost
-from pgq.embedded import _free_port
+from pgq.embedded._cluster import free_port
 from support import wait_until
 
 Connection = psycopg.Connection[Any]
@@ -47,7 +47,7 @@ def pgbouncer(dsn: str) -> Iterator[dict[str, Any]]:
     if program is None:
         pytest.skip("no pgbouncer: on Debian, apt-get install pgbouncer")
     target = conninfo_to_dict(dsn)
-    port = _free_port()
+    port = free_port()
     run_as = _unprivileged()
     directory = _shared_directory()
     users = directory / "users.txt"

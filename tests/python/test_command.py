@@ -143,6 +143,21 @@ def test_server_keeps_its_data() -> None:
             wait_until(closed, what="for the server to stop")
 
 
+def test_only_the_server_needs_what_the_server_needs(empty: str) -> None:
+    without = "import sys; sys.modules['psutil'] = None; from pgq.__main__ import main"
+    program = f"{without}; print(main(sys.argv[1:]))"
+
+    def answer(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+        )
+
+    assert answer("migrate", "--database", empty).stdout.splitlines()[-1] == "0"
+    refused = answer("server")
+    assert refused.stdout == "1\n"
+    assert refused.stderr == "pgq: the module psutil is missing: pip install 'pgq[embedded]'\n"
+
+
 def test_help_and_mistakes() -> None:
     assert "demo" in run("--help").stdout
     for arguments in ([], ["nothing"], ["demo", "--rows", "0"], ["server", "--port", "0"]):

@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgq.embedded import Server, _system_folders
+from pgq.embedded import Server
+from pgq.embedded._binaries import system_folders
 from support import load_pgq, refuse
 
 
@@ -22,7 +23,7 @@ def checked_database(
         connection.execute("create extension plpgsql_check")
         yield connection
         return
-    for folder in _system_folders():
+    for folder in system_folders():
         # beside the programs, or as Debian has it in /usr/share/postgresql/NN
         places = (
             folder.parent / "share",

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import psycopg
 
-from pgq.embedded import EmbeddedServerError, Server
 from pgq.migrate import MigrationError, migrate
 
 __all__ = ["main"]
@@ -30,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return command(given)
     except KeyboardInterrupt:
         return 130
-    except (_CommandError, EmbeddedServerError, MigrationError) as error:
+    except (_CommandError, MigrationError) as error:
         print(f"pgq: {error}", file=sys.stderr)
     except psycopg.OperationalError as error:
         print(f"pgq: {str(error).strip()}", file=sys.stderr)
@@ -110,8 +109,16 @@ def _rows(text: str) -> int:
 
 
 def _server(given: argparse.Namespace) -> int:
+    try:
+        from pgq.embedded import EmbeddedServerError, Server
+    except ModuleNotFoundError as error:
+        raise _missing(error, "embedded") from None
     settings = {} if given.port is None else {"port": str(given.port)}
-    with Server(given.dir, settings=settings) as server:
+    try:
+        started = Server(given.dir, settings=settings).start()
+    except EmbeddedServerError as error:
+        raise _CommandError(str(error)) from None
+    with started as server:
         migration = migrate(server.dsn)
         print(f"PostgreSQL {server.major} with pgq {migration.after} is ready:", file=sys.stderr)
         print(server.dsn, flush=True)

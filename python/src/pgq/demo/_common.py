@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,9 +14,20 @@ from rich.console import Console
 from rich.markup import escape
 
 from pgq import Client
+from pgq.embedded import EmbeddedServerError, Server
 from pgq.migrate import MigrationError, migrate
 
-__all__ = ["Belongings", "Check", "DemoError", "conclude", "installed", "mark", "one", "reserved"]
+__all__ = [
+    "Belongings",
+    "Check",
+    "DemoError",
+    "conclude",
+    "installed",
+    "mark",
+    "one",
+    "reserved",
+    "target",
+]
 
 
 class DemoError(Exception):
@@ -41,6 +53,21 @@ class Belongings:
 
 
 # -- the stage -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def target() -> Iterator[str]:
+    """Yield the connection string to work on: DATABASE_URL, else a temporary server's."""
+    url = os.environ.get("DATABASE_URL")
+    if url:
+        yield url
+        return
+    try:
+        server = Server().start()
+    except EmbeddedServerError as error:
+        raise DemoError(str(error)) from None
+    with server:
+        yield server.dsn
 
 
 @contextmanager

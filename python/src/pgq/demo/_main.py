@@ -30,6 +30,7 @@ from pgq.demo._common import (
     mark,
     one,
     reserved,
+    target,
 )
 from pgq.demo._flights import (
     BADLY_DELAYED,
@@ -55,7 +56,6 @@ from pgq.demo._parts import (
     publish,
     work,
 )
-from pgq.embedded import target
 
 __all__ = ["DemoError", "run"]
 

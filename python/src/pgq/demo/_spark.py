@@ -27,7 +27,16 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from pgq import Client
-from pgq.demo._common import Belongings, Check, DemoError, conclude, installed, mark, reserved
+from pgq.demo._common import (
+    Belongings,
+    Check,
+    DemoError,
+    conclude,
+    installed,
+    mark,
+    reserved,
+    target,
+)
 from pgq.demo._flights import (
     Expected,
     Figures,
@@ -36,7 +45,6 @@ from pgq.demo._flights import (
     find_data,
     messages,
 )
-from pgq.embedded import target
 from pgq.spark import Pgq, WriteResult
 from pgq.spark._local import SparkSetupError, local_session
 from pgq.spark._source import PgqDataSource

