@@ -80,7 +80,7 @@ def test_demo_cleans_up_when_it_is_stopped(
     )
     try:
         wait_until(
-            lambda: any(row.position > 0 for row in client.group_lag("demo.flights")),
+            lambda: any(row.committed_offset > 0 for row in client.group_lag("demo.flights")),
             timeout=60,
             what="for the demo to begin",
         )

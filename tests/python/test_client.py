@@ -12,17 +12,21 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from pgq import (
+    AlreadyExists,
     BulkWriteState,
     Client,
+    EnqueueResult,
     Group,
     LeasedMessage,
     LeaseLost,
     Message,
-    MessagePosition,
     OffsetOutOfRange,
     OffsetRange,
     PartitionOffsets,
+    PublishBatchResult,
+    PublishResult,
     Queue,
+    SeekResult,
     Topic,
     WriteLost,
 )
@@ -69,9 +73,31 @@ def test_topic_settings_arrive_and_return(client: Client) -> None:
     assert client.list_topics() == [topic]
 
 
-def test_an_argument_left_out_takes_the_default_and_none_is_null(client: Client) -> None:
-    assert client.create_topic("week").retention == timedelta(days=7)
-    assert client.create_topic("for-ever", retention=None).retention is None
+def test_none_is_the_default(client: Client) -> None:
+    assert client.create_topic("week", retention=None).retention == timedelta(days=7)
+    assert client.create_queue("mail", max_attempts=None).max_attempts == 5
+    assert client.create_topic("kept", no_limit=["retention"]).retention is None
+    assert client.create_queue("kept", no_limit=("job_ttl",)).job_ttl is None
+
+
+def test_none_in_the_place_of_a_required_argument_is_refused(mail: Client) -> None:
+    with pytest.raises(psycopg.errors.NullValueNotAllowed):
+        mail.ack(None, uuid.uuid4())  # type: ignore[arg-type]
+    with pytest.raises(psycopg.errors.NullValueNotAllowed):
+        mail.ack_batch(None, uuid.uuid4())  # type: ignore[arg-type]
+
+
+def test_what_is_there_is_returned_if_it_agrees(client: Client) -> None:
+    assert client.create_topic("readings", partitions=3) == client.create_topic("readings")
+    assert client.create_queue("mail", max_attempts=3) == client.create_queue("mail")
+    group = client.create_group("readings", "sums")
+    assert client.create_group("readings", "sums", start="latest") == group
+    with pytest.raises(AlreadyExists):
+        client.create_topic("readings", partitions=4)
+    with pytest.raises(AlreadyExists):
+        client.create_queue("mail", max_attempts=4)
+    with pytest.raises(AlreadyExists):
+        client.create_group("readings", "sums", out_of_range="skip")
 
 
 def test_topic_is_altered_and_dropped(client: Client) -> None:
@@ -87,7 +113,7 @@ def test_payloads_of_any_kind_return_as_they_were(readings: Client) -> None:
     payloads += [False, "", 0, {}, []]
     for number, payload in enumerate(payloads, start=1):
         where = readings.publish("readings", payload, key="k", headers={"h": "ä"})
-        assert where == MessagePosition(0, number)
+        assert where == PublishResult(0, number, False)
         (message,) = readings.fetch_range("readings", 0, number, number)
         assert isinstance(message, Message)
         assert (message.key, message.headers, message.payload) == ("k", {"h": "ä"}, payload)
@@ -114,8 +140,7 @@ def test_batch_is_stored_in_order(readings: Client) -> None:
     ranges = readings.publish_batch(
         "readings", [{"n": n} for n in range(5)], keys=["a", None, "b", "a", "c"], headers=[{}] * 5
     )
-    assert ranges == [OffsetRange(0, 1, 5)]
-    assert len(ranges[0]) == 5
+    assert ranges == [PublishBatchResult(0, 1, 5, False)]
     assert [m.payload["n"] for m in readings.fetch("readings", "sums")] == list(range(5))
     assert readings.publish_batch("readings", []) == []
 
@@ -140,6 +165,8 @@ def test_groups_are_created_listed_dropped(client: Client) -> None:
     group = client.create_group("readings", "sums", start="latest", out_of_range="skip")
     assert isinstance(group, Group)
     assert (group.consumer_group, group.out_of_range) == ("sums", "skip")
+    assert client.alter_group("readings", "sums", out_of_range="error").out_of_range == "error"
+    assert client.alter_group("readings", "sums").out_of_range == "error"
     client.create_group("others", "all")
     assert [g.consumer_group for g in client.list_groups("others")] == ["all"]
     assert len(client.list_groups()) == 2
@@ -152,7 +179,9 @@ def test_the_callers_transaction_decides(readings: Client, connect: Connect) -> 
     connection = connect()
     client = Client(connection)
     assert client.connection is connection
-    assert client.claim_offsets("readings", "sums", max_messages=4) == OffsetRange(0, 1, 4)
+    claimed = client.claim_offsets("readings", "sums", max_messages=4)
+    assert claimed == OffsetRange(0, 1, 4)
+    assert len(claimed) == 4
     connection.rollback()
     assert [m.payload for m in client.consume("readings", "sums", max_messages=6)] == list(range(6))
     connection.commit()
@@ -170,8 +199,8 @@ def test_leases_of_the_log(readings: Client) -> None:
     assert isinstance(token, uuid.UUID)
     assert readings.poll("readings", "sums") == []
     assert readings.extend_poll("readings", "sums", 0, token, lease=timedelta(minutes=2))
-    assert readings.release("readings", "sums", 0, token)
-    assert not readings.release("readings", "sums", 0, token)
+    assert readings.release_poll("readings", "sums", 0, token)
+    assert not readings.release_poll("readings", "sums", 0, token)
     again = readings.poll("readings", "sums", partition=0)
     assert len(again) == 6
     with pytest.raises(LeaseLost):
@@ -184,10 +213,10 @@ def test_fetch_and_commit_by_hand_and_seek(readings: Client) -> None:
     assert [m.payload for m in readings.fetch("readings", "sums", max_messages=2)] == [0, 1]
     assert readings.commit_offset("readings", "sums", 0, 2) == 2
     assert readings.commit_offset("readings", "sums", 0, 1) == 2
-    assert readings.seek("readings", "sums", partition=0, log_offset=2) == [MessagePosition(0, 2)]
-    assert readings.seek("readings", "sums", start="latest") == [MessagePosition(0, 6)]
+    assert readings.seek("readings", "sums", partition=0, log_offset=2) == [SeekResult(0, 2)]
+    assert readings.seek("readings", "sums", start="latest") == [SeekResult(0, 6)]
     long_ago = datetime.now(timezone.utc) - timedelta(hours=1)
-    assert readings.seek("readings", "sums", published_at=long_ago) == [MessagePosition(0, 1)]
+    assert readings.seek("readings", "sums", published_at=long_ago) == [SeekResult(0, 1)]
 
 
 # -- queues ----------------------------------------------------------------------------------------
@@ -197,14 +226,14 @@ def test_queue_settings_arrive_and_return(client: Client) -> None:
     queue = client.create_queue(
         "mail",
         lease=timedelta(seconds=5),
-        max_attempts=None,
         delay=timedelta(seconds=1),
-        retention=None,
+        job_ttl=timedelta(days=2),
         backoff=timedelta(seconds=2),
         backoff_max=timedelta(minutes=1),
         backoff_jitter=0.0,
         archive=False,
         notify=True,
+        no_limit=["max_attempts", "retention"],
     )
     assert isinstance(queue, Queue)
     assert (queue.lease, queue.max_attempts, queue.delay) == (
@@ -212,7 +241,8 @@ def test_queue_settings_arrive_and_return(client: Client) -> None:
         None,
         timedelta(seconds=1),
     )
-    assert (queue.retention, queue.backoff) == (None, timedelta(seconds=2))
+    assert (queue.job_ttl, queue.retention) == (timedelta(days=2), None)
+    assert queue.backoff == timedelta(seconds=2)
     assert (queue.backoff_max, queue.backoff_jitter) == (timedelta(minutes=1), 0.0)
     assert (queue.archive, queue.notify, queue.paused) == (False, True, False)
     assert client.list_queues() == [queue]
@@ -221,6 +251,7 @@ def test_queue_settings_arrive_and_return(client: Client) -> None:
         lease=timedelta(seconds=9),
         max_attempts=3,
         delay=timedelta(0),
+        job_ttl=timedelta(days=3),
         retention=timedelta(days=1),
         backoff=timedelta(seconds=1),
         backoff_max=timedelta(seconds=30),
@@ -229,13 +260,16 @@ def test_queue_settings_arrive_and_return(client: Client) -> None:
         notify=False,
     )
     assert (altered.lease, altered.max_attempts, altered.archive) == (timedelta(seconds=9), 3, True)
+    assert (altered.job_ttl, altered.retention) == (timedelta(days=3), timedelta(days=1))
     assert client.alter_queue("mail", no_limit=["max_attempts"]).max_attempts is None
     client.drop_queue("mail")
     assert client.list_queues() == []
 
 
 def test_job_is_claimed_and_acked(mail: Client) -> None:
-    number = mail.enqueue("mail", {"to": "you"}, label="a", headers={"h": 1}, key="k", priority=3)
+    enqueued = mail.enqueue("mail", {"to": "you"}, label="a", headers={"h": 1}, key="k", priority=3)
+    number = enqueued.job_id
+    assert enqueued == EnqueueResult(number, False)
     (job,) = mail.claim_job("mail", lease=timedelta(minutes=1))
     assert (job.job_id, job.attempt, job.priority) == (number, 1, 3)
     assert (job.payload, job.label, job.headers, job.key) == ({"to": "you"}, "a", {"h": 1}, "k")
@@ -250,9 +284,11 @@ def test_job_is_claimed_and_acked(mail: Client) -> None:
 
 
 def test_batches_of_jobs(mail: Client) -> None:
-    numbers = mail.enqueue_batch(
+    enqueued = mail.enqueue_batch(
         "mail", [1, 2, 3, 4], labels=["a", "b", "a", "b"], headers=[{}] * 4, keys=["k"] * 4
     )
+    numbers = [each.job_id for each in enqueued]
+    assert enqueued == [EnqueueResult(number, False) for number in numbers]
     assert numbers == sorted(numbers)
     assert [job.payload for job in mail.claim_job("mail", max_jobs=9, label="a")] == [1, 3]
     jobs = mail.claim_job("mail", max_jobs=9)
@@ -283,18 +319,21 @@ def test_bodies_delays_and_times(mail: Client) -> None:
 
 def test_failures_end_in_the_dead_letters_and_return(client: Client) -> None:
     client.create_queue("mail", max_attempts=1)
-    number = client.enqueue("mail", {"to": "nobody"})
+    number = client.enqueue("mail", {"to": "nobody"}).job_id
     (job,) = client.claim_job("mail")
     assert client.nack(number, job.lease_token, error="no such address")
     (dead,) = client.dead_letters("mail")
     assert (dead.job_id, dead.last_error, dead.attempt) == (number, "no such address", 1)
     assert dead.payload == {"to": "nobody"}
     assert client.redrive("mail", job_id=number) == 1
-    assert client.redrive("mail") == 0
+    assert client.redrive("mail", all_jobs=True) == 0
     (job,) = client.claim_job("mail")
     assert client.nack(number, job.lease_token)
     assert client.purge_queue("mail", dead_only=True) == 1
-    assert client.purge_queue("mail") == 0
+    assert client.purge_queue("mail", all_jobs=True) == 0
+    for unclear in (client.redrive, client.purge_queue):
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            unclear("mail")
 
 
 def test_job_is_archived_with_its_result(client: Client) -> None:
@@ -371,7 +410,7 @@ def test_offsets_and_ranges(readings: Client) -> None:
 
 def test_version_and_cleanup(client: Client, clock: Clock) -> None:
     assert client.version().count(".") == 2
-    client.create_queue("mail", retention=timedelta(minutes=1))
+    client.create_queue("mail", job_ttl=timedelta(minutes=1))
     client.enqueue("mail", {})
     clock.advance("1 day")
     assert client.cleanup()
@@ -384,14 +423,14 @@ def test_lag_and_topic_stats(readings: Client) -> None:
     readings.publish_batch("readings", list(range(5)))
     readings.consume("readings", "sums", max_messages=2)
     (lag,) = readings.group_lag("readings", "sums")
-    assert (lag.position, lag.tip, lag.lag) == (2, 5, 3)
+    assert (lag.committed_offset, lag.last_offset, lag.lag) == (2, 5, 3)
     assert lag.oldest_published_at is not None
     assert lag.leased_until is None
     readings.poll("readings", "sums")
     (lag,) = readings.group_lag("readings")
     assert lag.leased_until is not None
     (stats,) = readings.topic_stats("readings")
-    assert (stats.first_offset, stats.tip, stats.messages) == (1, 5, 5)
+    assert (stats.first_offset, stats.last_offset, stats.messages) == (1, 5, 5)
     assert stats.published_last_minute == 5
     assert len(readings.group_lag(consumer_group="sums")) == 9
     assert len(readings.topic_stats()) == 9

@@ -44,7 +44,7 @@ def empty(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 def test_status(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
-    client.create_topic("readings", partitions=2, retention=None)
+    client.create_topic("readings", partitions=2, no_limit=["retention"])
     client.create_group("readings", "sums")
     client.publish_batch("readings", list(range(1234)))
     client.create_queue("mail")

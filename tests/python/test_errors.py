@@ -44,7 +44,12 @@ CASES: list[tuple[type[PgqError], str, type[psycopg.Error], Callable[[Client], o
         psycopg.DataError,
         lambda c: c.commit_offset("readings", "sums", 0, 99),
     ),
-    (AlreadyExists, "MQ005", psycopg.ProgrammingError, lambda c: c.create_queue("mail")),
+    (
+        AlreadyExists,
+        "MQ005",
+        psycopg.ProgrammingError,
+        lambda c: c.create_queue("mail", max_attempts=1),
+    ),
     (
         LeaseLost,
         "MQ006",
@@ -122,7 +127,7 @@ def test_psycopgs_own_errors_stay(connection: psycopg.Connection[Any]) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         client.consume("readings", "sums", max_messages=0)
     with pytest.raises(psycopg.errors.NullValueNotAllowed):
-        client.claim_job("mail", max_jobs=None)  # type: ignore[arg-type]
+        client.enqueue_batch("mail", [1, None])
     with pytest.raises(psycopg.errors.InvalidParameterValue):
         client.poll("readings", "sums", lease=timedelta(seconds=-1))
 

@@ -24,7 +24,7 @@ def test_serialization_failure_is_tried_again(connect: Connect) -> None:
     connection = connect(isolation_level="repeatable read")
     tries = []
 
-    def step(client: Client) -> int:
+    def step(client: Client) -> int | None:
         client.list_topics()  # takes the snapshot
         tries.append(1)
         if len(tries) == 1:

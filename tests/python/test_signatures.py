@@ -15,7 +15,7 @@ import pytest
 
 import api
 import pgq
-from pgq import NOT_GIVEN, Client, messages
+from pgq import Client, messages
 from pgq._signatures import SIGNATURES
 
 AnyConnection = psycopg.Connection[Any]
@@ -76,7 +76,7 @@ def test_a_method_has_the_arguments_of_its_function(function: str) -> None:
     assert [each.name for each in parameters if each.default is each.empty] == [
         name for name in signature.arguments if name in signature.required
     ]
-    assert {each.default for each in parameters} <= {inspect.Parameter.empty, NOT_GIVEN}
+    assert {each.default for each in parameters} <= {inspect.Parameter.empty, None}
 
 
 def test_a_method_returns_what_its_function_does(connection: AnyConnection) -> None:

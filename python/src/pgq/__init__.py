@@ -6,7 +6,6 @@ the caller's. What they return and raise is in `pgq.messages` and `pgq.errors`, 
 
 from __future__ import annotations
 
-from pgq._calls import NOT_GIVEN, NotGiven
 from pgq._client import Client
 from pgq._client_async import AsyncClient
 from pgq.errors import (
@@ -26,22 +25,24 @@ from pgq.messages import (
     BulkWriteState,
     CleanupAction,
     DeadLetter,
+    EnqueueResult,
     Group,
     GroupLag,
     Job,
     LeasedMessage,
     Message,
-    MessagePosition,
     OffsetRange,
     PartitionOffsets,
+    PublishBatchResult,
+    PublishResult,
     Queue,
     QueueStats,
+    SeekResult,
     Topic,
     TopicStats,
 )
 
 __all__ = [
-    "NOT_GIVEN",
     "AlreadyExists",
     "ArchivedJob",
     "AsyncClient",
@@ -49,20 +50,22 @@ __all__ = [
     "CleanupAction",
     "Client",
     "DeadLetter",
+    "EnqueueResult",
     "Group",
     "GroupLag",
     "Job",
     "LeaseLost",
     "LeasedMessage",
     "Message",
-    "MessagePosition",
-    "NotGiven",
     "OffsetOutOfRange",
     "OffsetRange",
     "PartitionOffsets",
     "PgqError",
+    "PublishBatchResult",
+    "PublishResult",
     "Queue",
     "QueueStats",
+    "SeekResult",
     "Topic",
     "TopicStats",
     "UnknownGroup",

@@ -6,32 +6,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import timedelta
-from enum import Enum
-from typing import Any, TypeVar, Union
+from typing import Any
 
 from psycopg.types.json import Json, Jsonb
 
 from pgq._signatures import SIGNATURES
-
-T = TypeVar("T")
-
-
-class NotGiven(Enum):
-    """The type of `NOT_GIVEN`."""
-
-    NOT_GIVEN = "not given"
-
-    def __repr__(self) -> str:
-        return "NOT_GIVEN"
-
-
-NOT_GIVEN = NotGiven.NOT_GIVEN
-"""Default of every argument that has a default in SQL: it is left out of the call.
-
-None is something else: it is passed, as null.
-"""
-
-Option = Union[T, NotGiven]  # noqa: UP007 (a generic alias cannot be written with |)
 
 
 def _jsonb(value: Any) -> Jsonb | None:
@@ -63,13 +42,16 @@ _ADAPT = {
 def call(
     function: str, arguments: Mapping[str, Any], returns: type[Any] | str | None
 ) -> tuple[bytes, list[Any]]:
-    """Build the call of a function, with the arguments that were given.
+    """Build the call of a function; arguments that are None take their defaults.
 
-    `returns` is a dataclass for rows of its fields, the name of the only column wanted, or None
-    for a function that returns one value.
+    A required one has none: it is passed as null, which the function refuses by its name. `returns`
+    is a dataclass for rows of its fields, the name of the only column wanted, or None for a
+    function that returns one value.
     """
-    types = SIGNATURES[function].arguments
-    given = tuple(name for name, value in arguments.items() if value is not NOT_GIVEN)
+    types, required, _ = SIGNATURES[function]
+    given = tuple(
+        name for name, value in arguments.items() if value is not None or name in required
+    )
     values = []
     for name in given:
         adapt = _ADAPT.get(types[name])

@@ -15,23 +15,26 @@ from psycopg import Connection, Cursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import args_row, scalar_row
 
-from pgq._calls import NOT_GIVEN, Option, call, pause, view
+from pgq._calls import call, pause, view
 from pgq.errors import RETRYABLE, translated
 from pgq.messages import (
     ArchivedJob,
     BulkWriteState,
     CleanupAction,
     DeadLetter,
+    EnqueueResult,
     Group,
     GroupLag,
     Job,
     LeasedMessage,
     Message,
-    MessagePosition,
     OffsetRange,
     PartitionOffsets,
+    PublishBatchResult,
+    PublishResult,
     Queue,
     QueueStats,
+    SeekResult,
     Topic,
     TopicStats,
 )
@@ -49,9 +52,11 @@ class Client:
     commits at once on a connection in autocommit mode. The two exceptions are `retry` and `wait`,
     which run transactions of their own and say so.
 
-    An argument that is not given takes the default of the SQL function, which for a job's lease or
-    delay is the queue's own setting. None is something else: it is passed as null, and
-    ``create_topic("readings", retention=None)`` makes a topic that keeps its messages for ever.
+    An optional argument that is None, or not given, takes the default of the SQL function, which
+    for a job's lease or delay is the queue's own setting. A limit is lifted by its name:
+    ``create_topic("readings", no_limit=["retention"])`` keeps messages for ever.
+
+    Durations are timedeltas, times are timezone-aware datetimes.
 
     Payloads, headers and results are JSON values. To send JSON's own null, pass
     ``psycopg.types.json.Jsonb(None)``. A body is raw bytes, and stands in the place of the payload.
@@ -79,16 +84,21 @@ class Client:
         self,
         topic: str,
         *,
-        partitions: Option[int] = NOT_GIVEN,
-        retention: Option[timedelta | None] = NOT_GIVEN,
-        max_bytes: Option[int | None] = NOT_GIVEN,
-        notify: Option[bool] = NOT_GIVEN,
+        partitions: int | None = None,
+        retention: timedelta | None = None,
+        max_bytes: int | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Topic:
-        """Create a topic, or return the one of that name as it is.
+        """Create a topic, or return the one of that name if it has the settings that are given.
 
-        A message is kept for `retention` at least (None: for ever), and of a topic that grows
-        beyond `max_bytes` (None: no limit) at least these newest ones. With `notify` each publish
-        wakes those who `wait`.
+        It has so many `partitions` (8), each of which takes one publishing transaction at a time. A
+        message is kept for `retention` at least (7 days), and of a topic that grows beyond
+        `max_bytes` (no limit) at least these newest ones. With `notify` (off) each publish wakes
+        those who `wait`. `no_limit` names what shall have no limit: 'retention', 'max_bytes'.
+
+        Raises AlreadyExists when there is one with other settings than those given; what is not
+        given is not compared, so it can be called at each start of a program.
         """
         return self._row(
             Topic,
@@ -98,17 +108,18 @@ class Client:
             retention=retention,
             max_bytes=max_bytes,
             notify=notify,
+            no_limit=no_limit,
         )
 
     def alter_topic(
         self,
         topic: str,
         *,
-        partitions: Option[int] = NOT_GIVEN,
-        retention: Option[timedelta] = NOT_GIVEN,
-        max_bytes: Option[int] = NOT_GIVEN,
-        notify: Option[bool] = NOT_GIVEN,
-        no_limit: Option[Sequence[str]] = NOT_GIVEN,
+        partitions: int | None = None,
+        retention: timedelta | None = None,
+        max_bytes: int | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Topic:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
@@ -139,13 +150,13 @@ class Client:
     def publish(
         self,
         topic: str,
-        payload: Option[Any] = NOT_GIVEN,
+        payload: Any = None,
         *,
-        key: Option[str | None] = NOT_GIVEN,
-        headers: Option[Mapping[str, Any] | None] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
-        body: Option[bytes | None] = NOT_GIVEN,
-    ) -> MessagePosition:
+        key: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        partition: int | None = None,
+        body: bytes | None = None,
+    ) -> PublishResult:
         """Append one message and return where it stands.
 
         Messages of one `key` go to one partition and keep their order. Without a key, and without
@@ -153,7 +164,7 @@ class Client:
         the transaction ends, so publish late in a long one.
         """
         return self._row(
-            MessagePosition,
+            PublishResult,
             "publish",
             topic=topic,
             payload=payload,
@@ -166,27 +177,27 @@ class Client:
     def publish_batch(
         self,
         topic: str,
-        payloads: Option[Sequence[Any] | None] = NOT_GIVEN,
+        payloads: Sequence[Any] | None = None,
         *,
-        bodies: Option[Sequence[bytes] | None] = NOT_GIVEN,
-        keys: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        headers: Option[Sequence[Mapping[str, Any] | None] | None] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
-    ) -> list[OffsetRange]:
+        keys: Sequence[str | None] | None = None,
+        headers: Sequence[Mapping[str, Any] | None] | None = None,
+        partition: int | None = None,
+        bodies: Sequence[bytes] | None = None,
+    ) -> list[PublishBatchResult]:
         """Append many messages; all are stored or none.
 
-        Lists given beside each other have the same length. Returns a range for each partition
+        Lists given beside each other have the same length. Returns the offsets in each partition
         written to: within it the messages stand in the order of the lists.
         """
         return self._rows(
-            OffsetRange,
+            PublishBatchResult,
             "publish_batch",
             topic=topic,
             payloads=payloads,
-            bodies=bodies,
             keys=keys,
             headers=headers,
             partition=partition,
+            bodies=bodies,
         )
 
     # -- consumer groups -----------------------------------------------------------------------
@@ -196,14 +207,17 @@ class Client:
         topic: str,
         consumer_group: str,
         *,
-        start: Option[str] = NOT_GIVEN,
-        out_of_range: Option[str] = NOT_GIVEN,
+        start: str | None = None,
+        out_of_range: str | None = None,
     ) -> Group:
-        """Create a consumer group, or return the one of that name as it is.
+        """Create a consumer group, or return the one of that name if `out_of_range` agrees.
 
-        It begins at `start`, 'earliest' or 'latest'. When retention has removed messages that the
-        group had not read yet, reading raises OffsetOutOfRange, or goes on at the oldest message
-        that is left if `out_of_range` is 'skip'.
+        It begins at `start`, 'earliest' (by default) or 'latest'; one that is there stays where it
+        is. When retention has removed messages that the group had not read yet, reading raises
+        OffsetOutOfRange if `out_of_range` is 'error' (by default), or goes on at the oldest message
+        that is left if it is 'skip'.
+
+        Raises AlreadyExists when there is one with another `out_of_range` than the given one.
         """
         return self._row(
             Group,
@@ -214,11 +228,26 @@ class Client:
             out_of_range=out_of_range,
         )
 
+    def alter_group(
+        self, topic: str, consumer_group: str, *, out_of_range: str | None = None
+    ) -> Group:
+        """Change the settings that are given; `create_group` says what they mean.
+
+        It waits for open transactions that consume for the group.
+        """
+        return self._row(
+            Group,
+            "alter_group",
+            topic=topic,
+            consumer_group=consumer_group,
+            out_of_range=out_of_range,
+        )
+
     def drop_group(self, topic: str, consumer_group: str) -> None:
         """Drop a consumer group with its positions."""
         self._value(object, "drop_group", topic=topic, consumer_group=consumer_group)
 
-    def list_groups(self, topic: Option[str | None] = NOT_GIVEN) -> list[Group]:
+    def list_groups(self, topic: str | None = None) -> list[Group]:
         """The groups of a topic, or of all."""
         return self._rows(Group, "list_groups", topic=topic)
 
@@ -227,8 +256,8 @@ class Client:
         topic: str,
         consumer_group: str,
         *,
-        max_messages: Option[int] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
+        max_messages: int | None = None,
+        partition: int | None = None,
     ) -> OffsetRange | None:
         """Take the next messages of one partition for this transaction; None: caught up.
 
@@ -264,7 +293,7 @@ class Client:
         )
 
     def list_offsets(
-        self, topic: str, *, published_at: Option[datetime | None] = NOT_GIVEN
+        self, topic: str, *, published_at: datetime | None = None
     ) -> list[PartitionOffsets]:
         """The offsets that each partition has, and the first published at a time or later.
 
@@ -295,8 +324,8 @@ class Client:
         topic: str,
         consumer_group: str,
         *,
-        max_messages: Option[int] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
+        max_messages: int | None = None,
+        partition: int | None = None,
     ) -> list[Message]:
         """`claim_offsets` and `fetch_range` in one; an empty list: caught up.
 
@@ -318,8 +347,8 @@ class Client:
         topic: str,
         consumer_group: str,
         *,
-        max_messages: Option[int] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
+        max_messages: int | None = None,
+        partition: int | None = None,
     ) -> list[Message]:
         """Look at the group's next messages and move nothing; `commit_offset` moves the position.
 
@@ -339,15 +368,16 @@ class Client:
         topic: str,
         consumer_group: str,
         *,
-        max_messages: Option[int] = NOT_GIVEN,
-        lease: Option[timedelta] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
+        max_messages: int | None = None,
+        partition: int | None = None,
+        lease: timedelta | None = None,
     ) -> list[LeasedMessage]:
         """Lease the next messages of one partition; an empty list: nothing to do.
 
-        Commit, so that the lease counts, and work. `commit_offset` with the lease token finishes
-        the messages; when the lease ends before, another member gets them again. While a partition
-        is leased no other member gets anything of it, so its messages stay in order.
+        The lease lasts 30 seconds unless `lease` says otherwise. Commit, so that it counts, and
+        work. `commit_offset` with the lease token finishes the messages; when the lease ends
+        before, another member gets them again. While a partition is leased no other member gets
+        anything of it, so its messages stay in order.
 
         Raises OffsetOutOfRange when retention has overtaken the group.
         """
@@ -357,8 +387,8 @@ class Client:
             topic=topic,
             consumer_group=consumer_group,
             max_messages=max_messages,
-            lease=lease,
             partition=partition,
+            lease=lease,
         )
 
     def extend_poll(
@@ -368,9 +398,12 @@ class Client:
         partition: int,
         lease_token: UUID,
         *,
-        lease: Option[timedelta] = NOT_GIVEN,
+        lease: timedelta | None = None,
     ) -> bool:
-        """Let the lease end `lease` from now. False: it is lost, stop working on it."""
+        """Let the lease last for `lease` (30 seconds) from now; it is never shortened.
+
+        False: it is lost, stop working on its messages.
+        """
         return self._value(
             bool,
             "extend_poll",
@@ -381,7 +414,7 @@ class Client:
             lease=lease,
         )
 
-    def release(
+    def release_poll(
         self, topic: str, consumer_group: str, partition: int, lease_token: UUID
     ) -> bool:
         """Give a lease back unfinished: the messages are there for any member at once.
@@ -390,7 +423,7 @@ class Client:
         """
         return self._value(
             bool,
-            "release",
+            "release_poll",
             topic=topic,
             consumer_group=consumer_group,
             partition=partition,
@@ -404,12 +437,13 @@ class Client:
         partition: int,
         last_offset: int,
         *,
-        lease_token: Option[UUID | None] = NOT_GIVEN,
+        lease_token: UUID | None = None,
     ) -> int:
-        """Note that all messages up to `last_offset` are consumed; returns the position.
+        """Note that all messages up to `last_offset` are consumed; returns the committed offset.
 
-        A lower offset than the position changes nothing. After `poll` pass its lease token; the
-        lease ends with the last message that it gave.
+        That is the last offset that the group has done with, 0 before the first; the group goes on
+        at the next one. A lower `last_offset` changes nothing. After `poll` pass its lease token;
+        the lease ends with the last message that it gave.
 
         Raises OffsetOutOfRange above the newest message, and LeaseLost when the token is stale or
         the partition is leased by another member.
@@ -429,11 +463,11 @@ class Client:
         topic: str,
         consumer_group: str,
         *,
-        partition: Option[int | None] = NOT_GIVEN,
-        log_offset: Option[int | None] = NOT_GIVEN,
-        published_at: Option[datetime | None] = NOT_GIVEN,
-        start: Option[str | None] = NOT_GIVEN,
-    ) -> list[MessagePosition]:
+        partition: int | None = None,
+        log_offset: int | None = None,
+        published_at: datetime | None = None,
+        start: str | None = None,
+    ) -> list[SeekResult]:
         """Move a group, in one partition or in all: back to read again, or ahead to skip.
 
         Give one of `log_offset` (with a partition), `published_at` (the first message published
@@ -443,7 +477,7 @@ class Client:
         Raises OffsetOutOfRange for an offset outside the log.
         """
         return self._rows(
-            MessagePosition,
+            SeekResult,
             "seek",
             topic=topic,
             consumer_group=consumer_group,
@@ -459,19 +493,25 @@ class Client:
         self,
         queue: str,
         *,
-        lease: Option[timedelta] = NOT_GIVEN,
-        max_attempts: Option[int | None] = NOT_GIVEN,
-        delay: Option[timedelta] = NOT_GIVEN,
-        retention: Option[timedelta | None] = NOT_GIVEN,
-        backoff: Option[timedelta] = NOT_GIVEN,
-        backoff_max: Option[timedelta] = NOT_GIVEN,
-        backoff_jitter: Option[float] = NOT_GIVEN,
-        archive: Option[bool] = NOT_GIVEN,
-        notify: Option[bool] = NOT_GIVEN,
+        lease: timedelta | None = None,
+        max_attempts: int | None = None,
+        delay: timedelta | None = None,
+        job_ttl: timedelta | None = None,
+        retention: timedelta | None = None,
+        backoff: timedelta | None = None,
+        backoff_max: timedelta | None = None,
+        backoff_jitter: float | None = None,
+        archive: bool | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Queue:
-        """Create a queue; `Queue` says what each setting means.
+        """Create a queue, or return the one of that name if it has the settings that are given.
 
-        Raises AlreadyExists when there is one of that name.
+        `Queue` says what each setting means, and its default. `no_limit` names what shall have no
+        limit: 'max_attempts', 'job_ttl', 'retention'.
+
+        Raises AlreadyExists when there is one with other settings than those given; what is not
+        given is not compared, so it can be called at each start of a program.
         """
         return self._row(
             Queue,
@@ -480,33 +520,36 @@ class Client:
             lease=lease,
             max_attempts=max_attempts,
             delay=delay,
+            job_ttl=job_ttl,
             retention=retention,
             backoff=backoff,
             backoff_max=backoff_max,
             backoff_jitter=backoff_jitter,
             archive=archive,
             notify=notify,
+            no_limit=no_limit,
         )
 
     def alter_queue(
         self,
         queue: str,
         *,
-        lease: Option[timedelta] = NOT_GIVEN,
-        max_attempts: Option[int] = NOT_GIVEN,
-        delay: Option[timedelta] = NOT_GIVEN,
-        retention: Option[timedelta] = NOT_GIVEN,
-        backoff: Option[timedelta] = NOT_GIVEN,
-        backoff_max: Option[timedelta] = NOT_GIVEN,
-        backoff_jitter: Option[float] = NOT_GIVEN,
-        archive: Option[bool] = NOT_GIVEN,
-        notify: Option[bool] = NOT_GIVEN,
-        no_limit: Option[Sequence[str]] = NOT_GIVEN,
+        lease: timedelta | None = None,
+        max_attempts: int | None = None,
+        delay: timedelta | None = None,
+        job_ttl: timedelta | None = None,
+        retention: timedelta | None = None,
+        backoff: timedelta | None = None,
+        backoff_max: timedelta | None = None,
+        backoff_jitter: float | None = None,
+        archive: bool | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
-        Those can be 'max_attempts' and 'retention'. Jobs that are there keep their times; a new
-        lease counts from the next claim on.
+        Those can be 'max_attempts', 'job_ttl' and 'retention'. Jobs that are there keep their
+        times; a new lease counts from the next claim on.
         """
         return self._row(
             Queue,
@@ -515,6 +558,7 @@ class Client:
             lease=lease,
             max_attempts=max_attempts,
             delay=delay,
+            job_ttl=job_ttl,
             retention=retention,
             backoff=backoff,
             backoff_max=backoff_max,
@@ -540,80 +584,90 @@ class Client:
         """End a pause."""
         self._value(object, "resume_queue", queue=queue)
 
-    def purge_queue(self, queue: str, *, dead_only: Option[bool] = NOT_GIVEN) -> int:
-        """Remove all jobs of a queue, leased ones too, or its dead letters only.
+    def purge_queue(
+        self, queue: str, *, dead_only: bool | None = None, all_jobs: bool | None = None
+    ) -> int:
+        """Remove the dead letters of a queue, or all its unfinished jobs; returns how many.
 
-        Returns how many there were.
+        Pass ``dead_only=True`` or ``all_jobs=True``, which takes dead letters and leased jobs too:
+        a worker that has one gets False from `ack`. Archived jobs stay.
         """
-        return self._value(int, "purge_queue", queue=queue, dead_only=dead_only)
+        return self._value(
+            int, "purge_queue", queue=queue, dead_only=dead_only, all_jobs=all_jobs
+        )
 
     def enqueue(
         self,
         queue: str,
-        payload: Option[Any] = NOT_GIVEN,
+        payload: Any = None,
         *,
-        body: Option[bytes | None] = NOT_GIVEN,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        priority: Option[int] = NOT_GIVEN,
-        label: Option[str | None] = NOT_GIVEN,
-        headers: Option[Mapping[str, Any] | None] = NOT_GIVEN,
-        key: Option[str | None] = NOT_GIVEN,
-        run_at: Option[datetime | None] = NOT_GIVEN,
-    ) -> int:
+        key: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        delay: timedelta | None = None,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        label: str | None = None,
+        body: bytes | None = None,
+    ) -> EnqueueResult:
         """Add a job and return its id.
 
-        It can be claimed when `delay` has passed, or from `run_at` on. Priorities go from 0 (first)
-        to 9; a claim may ask for one `label` only.
+        It can be claimed when `delay` has passed, or from `run_at` on. Priorities go from 0 (first,
+        and the default) to 9; a claim may ask for one `label` only. `key` and `headers` travel with
+        the job.
         """
-        return self._value(
-            int,
+        return self._row(
+            EnqueueResult,
             "enqueue",
             queue=queue,
             payload=payload,
-            body=body,
+            key=key,
+            headers=headers,
             delay=delay,
+            run_at=run_at,
             priority=priority,
             label=label,
-            headers=headers,
-            key=key,
-            run_at=run_at,
+            body=body,
         )
 
     def enqueue_batch(
         self,
         queue: str,
-        payloads: Option[Sequence[Any] | None] = NOT_GIVEN,
+        payloads: Sequence[Any] | None = None,
         *,
-        bodies: Option[Sequence[bytes] | None] = NOT_GIVEN,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        priority: Option[int] = NOT_GIVEN,
-        labels: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        headers: Option[Sequence[Mapping[str, Any] | None] | None] = NOT_GIVEN,
-        keys: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        run_at: Option[datetime | None] = NOT_GIVEN,
-    ) -> list[int]:
-        """Add many jobs, all or none, and return their ids in the order of the lists."""
-        return self._column(
-            "job_id",
+        keys: Sequence[str | None] | None = None,
+        headers: Sequence[Mapping[str, Any] | None] | None = None,
+        delay: timedelta | None = None,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        labels: Sequence[str | None] | None = None,
+        bodies: Sequence[bytes] | None = None,
+    ) -> list[EnqueueResult]:
+        """Add many jobs, all or none, and return their ids in the order of the lists.
+
+        Lists given beside each other have the same length; `delay`, `run_at` and `priority` are
+        those of all.
+        """
+        return self._rows(
+            EnqueueResult,
             "enqueue_batch",
             queue=queue,
             payloads=payloads,
-            bodies=bodies,
+            keys=keys,
+            headers=headers,
             delay=delay,
+            run_at=run_at,
             priority=priority,
             labels=labels,
-            headers=headers,
-            keys=keys,
-            run_at=run_at,
+            bodies=bodies,
         )
 
     def claim_job(
         self,
         queue: str,
         *,
-        max_jobs: Option[int] = NOT_GIVEN,
-        lease: Option[timedelta | None] = NOT_GIVEN,
-        label: Option[str | None] = NOT_GIVEN,
+        max_jobs: int | None = None,
+        lease: timedelta | None = None,
+        label: str | None = None,
     ) -> list[Job]:
         """Lease the next jobs; an empty list: nothing to do.
 
@@ -641,11 +695,11 @@ class Client:
         self,
         queue: str,
         *,
-        job_ids: Option[Sequence[int] | None] = NOT_GIVEN,
-        lease_token: Option[UUID | None] = NOT_GIVEN,
-        max_jobs: Option[int] = NOT_GIVEN,
-        lease: Option[timedelta | None] = NOT_GIVEN,
-        label: Option[str | None] = NOT_GIVEN,
+        job_ids: Sequence[int] | None = None,
+        lease_token: UUID | None = None,
+        max_jobs: int | None = None,
+        lease: timedelta | None = None,
+        label: str | None = None,
     ) -> list[Job]:
         """Finish the jobs of the last claim and lease the next ones, in one transaction.
 
@@ -668,8 +722,8 @@ class Client:
         job_id: int,
         lease_token: UUID,
         *,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        error: Option[str | None] = NOT_GIVEN,
+        delay: timedelta | None = None,
+        error: str | None = None,
     ) -> bool:
         """Give a job back as failed; it returns after `delay`, or after the queue's backoff.
 
@@ -685,8 +739,8 @@ class Client:
         job_ids: Sequence[int],
         lease_token: UUID,
         *,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        error: Option[str | None] = NOT_GIVEN,
+        delay: timedelta | None = None,
+        error: str | None = None,
     ) -> list[int]:
         """Give jobs of one claim back; returns the ids of those it gave back."""
         return self._column(
@@ -703,8 +757,8 @@ class Client:
         job_id: int,
         lease_token: UUID,
         *,
-        outcome: Option[str] = NOT_GIVEN,
-        result: Option[Any] = NOT_GIVEN,
+        outcome: str | None = None,
+        result: Any = None,
     ) -> bool:
         """Finish a job with an outcome and a result (any JSON value) in the archive.
 
@@ -725,8 +779,8 @@ class Client:
         job_ids: Sequence[int],
         lease_token: UUID,
         *,
-        outcome: Option[str] = NOT_GIVEN,
-        result: Option[Any] = NOT_GIVEN,
+        outcome: str | None = None,
+        result: Any = None,
     ) -> list[int]:
         """Archive jobs of one claim; returns the ids of those it archived."""
         return self._column(
@@ -739,9 +793,12 @@ class Client:
         )
 
     def extend_lease(
-        self, job_id: int, lease_token: UUID, *, lease: Option[timedelta | None] = NOT_GIVEN
+        self, job_id: int, lease_token: UUID, *, lease: timedelta | None = None
     ) -> bool:
-        """Let a job's lease end `lease` from now. False: it is lost, stop working on the job."""
+        """Let a job's lease last for `lease` (the queue's) from now; it is never shortened.
+
+        False: it is lost, stop working on the job.
+        """
         return self._value(
             bool, "extend_lease", job_id=job_id, lease_token=lease_token, lease=lease
         )
@@ -751,7 +808,7 @@ class Client:
         job_ids: Sequence[int],
         lease_token: UUID,
         *,
-        lease: Option[timedelta | None] = NOT_GIVEN,
+        lease: timedelta | None = None,
     ) -> list[int]:
         """Extend the leases of jobs of one claim; returns the ids of those still held."""
         return self._column(
@@ -762,24 +819,27 @@ class Client:
             lease=lease,
         )
 
-    def redrive(self, queue: str, *, job_id: Option[int | None] = NOT_GIVEN) -> int:
-        """Put a dead letter back into its queue, or all of them; returns how many.
+    def redrive(
+        self, queue: str, *, job_id: int | None = None, all_jobs: bool | None = None
+    ) -> int:
+        """Put one dead letter back into its queue, or all of them; returns how many.
 
-        They are due at once and have all their attempts again.
+        Pass its `job_id`, or ``all_jobs=True``. They are due at once, and have all their attempts
+        and their whole time to live again.
         """
-        return self._value(int, "redrive", queue=queue, job_id=job_id)
+        return self._value(int, "redrive", queue=queue, job_id=job_id, all_jobs=all_jobs)
 
     # -- bulk writes ---------------------------------------------------------------------------
 
     def begin_write(
         self,
         *,
-        topic: Option[str | None] = NOT_GIVEN,
-        queue: Option[str | None] = NOT_GIVEN,
-        producer: Option[str | None] = NOT_GIVEN,
-        seq: Option[int | None] = NOT_GIVEN,
-        atomic: Option[bool] = NOT_GIVEN,
-        timeout: Option[timedelta] = NOT_GIVEN,
+        topic: str | None = None,
+        queue: str | None = None,
+        producer: str | None = None,
+        seq: int | None = None,
+        atomic: bool | None = None,
+        timeout: timedelta | None = None,
     ) -> BulkWriteState:
         """Begin a write of many writers to a topic or a queue; commit before they begin.
 
@@ -808,15 +868,15 @@ class Client:
         packed: bytes,
         lengths: Sequence[int],
         *,
-        keys: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        headers: Option[Sequence[Mapping[str, Any] | None] | None] = NOT_GIVEN,
-        labels: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
-        priority: Option[int | None] = NOT_GIVEN,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        is_json: Option[bool] = NOT_GIVEN,
-        last: Option[bool] = NOT_GIVEN,
-        starts: Option[Sequence[int] | None] = NOT_GIVEN,
+        keys: Sequence[str | None] | None = None,
+        headers: Sequence[Mapping[str, Any] | None] | None = None,
+        labels: Sequence[str | None] | None = None,
+        partition: int | None = None,
+        priority: int | None = None,
+        delay: timedelta | None = None,
+        is_json: bool | None = None,
+        last: bool | None = None,
+        starts: Sequence[int] | None = None,
     ) -> bool:
         """Add a chunk of messages to a bulk write. False: it has been written already.
 
@@ -852,7 +912,7 @@ class Client:
         )
 
     def commit_write(
-        self, write_id: UUID, *, expected_messages: Option[int | None] = NOT_GIVEN
+        self, write_id: UUID, *, expected_messages: int | None = None
     ) -> BulkWriteState:
         """End a bulk write; what was staged for an atomic one is published, all at once.
 

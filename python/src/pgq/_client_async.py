@@ -14,23 +14,26 @@ from psycopg import AsyncConnection, AsyncCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import args_row, scalar_row
 
-from pgq._calls import NOT_GIVEN, Option, call, pause, view
+from pgq._calls import call, pause, view
 from pgq.errors import RETRYABLE, translated
 from pgq.messages import (
     ArchivedJob,
     BulkWriteState,
     CleanupAction,
     DeadLetter,
+    EnqueueResult,
     Group,
     GroupLag,
     Job,
     LeasedMessage,
     Message,
-    MessagePosition,
     OffsetRange,
     PartitionOffsets,
+    PublishBatchResult,
+    PublishResult,
     Queue,
     QueueStats,
+    SeekResult,
     Topic,
     TopicStats,
 )
@@ -48,9 +51,11 @@ class AsyncClient:
     commits at once on a connection in autocommit mode. The two exceptions are `retry` and `wait`,
     which run transactions of their own and say so.
 
-    An argument that is not given takes the default of the SQL function, which for a job's lease or
-    delay is the queue's own setting. None is something else: it is passed as null, and
-    ``create_topic("readings", retention=None)`` makes a topic that keeps its messages for ever.
+    An optional argument that is None, or not given, takes the default of the SQL function, which
+    for a job's lease or delay is the queue's own setting. A limit is lifted by its name:
+    ``create_topic("readings", no_limit=["retention"])`` keeps messages for ever.
+
+    Durations are timedeltas, times are timezone-aware datetimes.
 
     Payloads, headers and results are JSON values. To send JSON's own null, pass
     ``psycopg.types.json.Jsonb(None)``. A body is raw bytes, and stands in the place of the payload.
@@ -78,16 +83,21 @@ class AsyncClient:
         self,
         topic: str,
         *,
-        partitions: Option[int] = NOT_GIVEN,
-        retention: Option[timedelta | None] = NOT_GIVEN,
-        max_bytes: Option[int | None] = NOT_GIVEN,
-        notify: Option[bool] = NOT_GIVEN,
+        partitions: int | None = None,
+        retention: timedelta | None = None,
+        max_bytes: int | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Topic:
-        """Create a topic, or return the one of that name as it is.
+        """Create a topic, or return the one of that name if it has the settings that are given.
 
-        A message is kept for `retention` at least (None: for ever), and of a topic that grows
-        beyond `max_bytes` (None: no limit) at least these newest ones. With `notify` each publish
-        wakes those who `wait`.
+        It has so many `partitions` (8), each of which takes one publishing transaction at a time. A
+        message is kept for `retention` at least (7 days), and of a topic that grows beyond
+        `max_bytes` (no limit) at least these newest ones. With `notify` (off) each publish wakes
+        those who `wait`. `no_limit` names what shall have no limit: 'retention', 'max_bytes'.
+
+        Raises AlreadyExists when there is one with other settings than those given; what is not
+        given is not compared, so it can be called at each start of a program.
         """
         return await self._row(
             Topic,
@@ -97,17 +107,18 @@ class AsyncClient:
             retention=retention,
             max_bytes=max_bytes,
             notify=notify,
+            no_limit=no_limit,
         )
 
     async def alter_topic(
         self,
         topic: str,
         *,
-        partitions: Option[int] = NOT_GIVEN,
-        retention: Option[timedelta] = NOT_GIVEN,
-        max_bytes: Option[int] = NOT_GIVEN,
-        notify: Option[bool] = NOT_GIVEN,
-        no_limit: Option[Sequence[str]] = NOT_GIVEN,
+        partitions: int | None = None,
+        retention: timedelta | None = None,
+        max_bytes: int | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Topic:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
@@ -138,13 +149,13 @@ class AsyncClient:
     async def publish(
         self,
         topic: str,
-        payload: Option[Any] = NOT_GIVEN,
+        payload: Any = None,
         *,
-        key: Option[str | None] = NOT_GIVEN,
-        headers: Option[Mapping[str, Any] | None] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
-        body: Option[bytes | None] = NOT_GIVEN,
-    ) -> MessagePosition:
+        key: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        partition: int | None = None,
+        body: bytes | None = None,
+    ) -> PublishResult:
         """Append one message and return where it stands.
 
         Messages of one `key` go to one partition and keep their order. Without a key, and without
@@ -152,7 +163,7 @@ class AsyncClient:
         the transaction ends, so publish late in a long one.
         """
         return await self._row(
-            MessagePosition,
+            PublishResult,
             "publish",
             topic=topic,
             payload=payload,
@@ -165,27 +176,27 @@ class AsyncClient:
     async def publish_batch(
         self,
         topic: str,
-        payloads: Option[Sequence[Any] | None] = NOT_GIVEN,
+        payloads: Sequence[Any] | None = None,
         *,
-        bodies: Option[Sequence[bytes] | None] = NOT_GIVEN,
-        keys: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        headers: Option[Sequence[Mapping[str, Any] | None] | None] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
-    ) -> list[OffsetRange]:
+        keys: Sequence[str | None] | None = None,
+        headers: Sequence[Mapping[str, Any] | None] | None = None,
+        partition: int | None = None,
+        bodies: Sequence[bytes] | None = None,
+    ) -> list[PublishBatchResult]:
         """Append many messages; all are stored or none.
 
-        Lists given beside each other have the same length. Returns a range for each partition
+        Lists given beside each other have the same length. Returns the offsets in each partition
         written to: within it the messages stand in the order of the lists.
         """
         return await self._rows(
-            OffsetRange,
+            PublishBatchResult,
             "publish_batch",
             topic=topic,
             payloads=payloads,
-            bodies=bodies,
             keys=keys,
             headers=headers,
             partition=partition,
+            bodies=bodies,
         )
 
     # -- consumer groups -----------------------------------------------------------------------
@@ -195,14 +206,17 @@ class AsyncClient:
         topic: str,
         consumer_group: str,
         *,
-        start: Option[str] = NOT_GIVEN,
-        out_of_range: Option[str] = NOT_GIVEN,
+        start: str | None = None,
+        out_of_range: str | None = None,
     ) -> Group:
-        """Create a consumer group, or return the one of that name as it is.
+        """Create a consumer group, or return the one of that name if `out_of_range` agrees.
 
-        It begins at `start`, 'earliest' or 'latest'. When retention has removed messages that the
-        group had not read yet, reading raises OffsetOutOfRange, or goes on at the oldest message
-        that is left if `out_of_range` is 'skip'.
+        It begins at `start`, 'earliest' (by default) or 'latest'; one that is there stays where it
+        is. When retention has removed messages that the group had not read yet, reading raises
+        OffsetOutOfRange if `out_of_range` is 'error' (by default), or goes on at the oldest message
+        that is left if it is 'skip'.
+
+        Raises AlreadyExists when there is one with another `out_of_range` than the given one.
         """
         return await self._row(
             Group,
@@ -213,11 +227,26 @@ class AsyncClient:
             out_of_range=out_of_range,
         )
 
+    async def alter_group(
+        self, topic: str, consumer_group: str, *, out_of_range: str | None = None
+    ) -> Group:
+        """Change the settings that are given; `create_group` says what they mean.
+
+        It waits for open transactions that consume for the group.
+        """
+        return await self._row(
+            Group,
+            "alter_group",
+            topic=topic,
+            consumer_group=consumer_group,
+            out_of_range=out_of_range,
+        )
+
     async def drop_group(self, topic: str, consumer_group: str) -> None:
         """Drop a consumer group with its positions."""
         await self._value(object, "drop_group", topic=topic, consumer_group=consumer_group)
 
-    async def list_groups(self, topic: Option[str | None] = NOT_GIVEN) -> list[Group]:
+    async def list_groups(self, topic: str | None = None) -> list[Group]:
         """The groups of a topic, or of all."""
         return await self._rows(Group, "list_groups", topic=topic)
 
@@ -226,8 +255,8 @@ class AsyncClient:
         topic: str,
         consumer_group: str,
         *,
-        max_messages: Option[int] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
+        max_messages: int | None = None,
+        partition: int | None = None,
     ) -> OffsetRange | None:
         """Take the next messages of one partition for this transaction; None: caught up.
 
@@ -263,7 +292,7 @@ class AsyncClient:
         )
 
     async def list_offsets(
-        self, topic: str, *, published_at: Option[datetime | None] = NOT_GIVEN
+        self, topic: str, *, published_at: datetime | None = None
     ) -> list[PartitionOffsets]:
         """The offsets that each partition has, and the first published at a time or later.
 
@@ -294,8 +323,8 @@ class AsyncClient:
         topic: str,
         consumer_group: str,
         *,
-        max_messages: Option[int] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
+        max_messages: int | None = None,
+        partition: int | None = None,
     ) -> list[Message]:
         """`claim_offsets` and `fetch_range` in one; an empty list: caught up.
 
@@ -317,8 +346,8 @@ class AsyncClient:
         topic: str,
         consumer_group: str,
         *,
-        max_messages: Option[int] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
+        max_messages: int | None = None,
+        partition: int | None = None,
     ) -> list[Message]:
         """Look at the group's next messages and move nothing; `commit_offset` moves the position.
 
@@ -338,15 +367,16 @@ class AsyncClient:
         topic: str,
         consumer_group: str,
         *,
-        max_messages: Option[int] = NOT_GIVEN,
-        lease: Option[timedelta] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
+        max_messages: int | None = None,
+        partition: int | None = None,
+        lease: timedelta | None = None,
     ) -> list[LeasedMessage]:
         """Lease the next messages of one partition; an empty list: nothing to do.
 
-        Commit, so that the lease counts, and work. `commit_offset` with the lease token finishes
-        the messages; when the lease ends before, another member gets them again. While a partition
-        is leased no other member gets anything of it, so its messages stay in order.
+        The lease lasts 30 seconds unless `lease` says otherwise. Commit, so that it counts, and
+        work. `commit_offset` with the lease token finishes the messages; when the lease ends
+        before, another member gets them again. While a partition is leased no other member gets
+        anything of it, so its messages stay in order.
 
         Raises OffsetOutOfRange when retention has overtaken the group.
         """
@@ -356,8 +386,8 @@ class AsyncClient:
             topic=topic,
             consumer_group=consumer_group,
             max_messages=max_messages,
-            lease=lease,
             partition=partition,
+            lease=lease,
         )
 
     async def extend_poll(
@@ -367,9 +397,12 @@ class AsyncClient:
         partition: int,
         lease_token: UUID,
         *,
-        lease: Option[timedelta] = NOT_GIVEN,
+        lease: timedelta | None = None,
     ) -> bool:
-        """Let the lease end `lease` from now. False: it is lost, stop working on it."""
+        """Let the lease last for `lease` (30 seconds) from now; it is never shortened.
+
+        False: it is lost, stop working on its messages.
+        """
         return await self._value(
             bool,
             "extend_poll",
@@ -380,7 +413,7 @@ class AsyncClient:
             lease=lease,
         )
 
-    async def release(
+    async def release_poll(
         self, topic: str, consumer_group: str, partition: int, lease_token: UUID
     ) -> bool:
         """Give a lease back unfinished: the messages are there for any member at once.
@@ -389,7 +422,7 @@ class AsyncClient:
         """
         return await self._value(
             bool,
-            "release",
+            "release_poll",
             topic=topic,
             consumer_group=consumer_group,
             partition=partition,
@@ -403,12 +436,13 @@ class AsyncClient:
         partition: int,
         last_offset: int,
         *,
-        lease_token: Option[UUID | None] = NOT_GIVEN,
+        lease_token: UUID | None = None,
     ) -> int:
-        """Note that all messages up to `last_offset` are consumed; returns the position.
+        """Note that all messages up to `last_offset` are consumed; returns the committed offset.
 
-        A lower offset than the position changes nothing. After `poll` pass its lease token; the
-        lease ends with the last message that it gave.
+        That is the last offset that the group has done with, 0 before the first; the group goes on
+        at the next one. A lower `last_offset` changes nothing. After `poll` pass its lease token;
+        the lease ends with the last message that it gave.
 
         Raises OffsetOutOfRange above the newest message, and LeaseLost when the token is stale or
         the partition is leased by another member.
@@ -428,11 +462,11 @@ class AsyncClient:
         topic: str,
         consumer_group: str,
         *,
-        partition: Option[int | None] = NOT_GIVEN,
-        log_offset: Option[int | None] = NOT_GIVEN,
-        published_at: Option[datetime | None] = NOT_GIVEN,
-        start: Option[str | None] = NOT_GIVEN,
-    ) -> list[MessagePosition]:
+        partition: int | None = None,
+        log_offset: int | None = None,
+        published_at: datetime | None = None,
+        start: str | None = None,
+    ) -> list[SeekResult]:
         """Move a group, in one partition or in all: back to read again, or ahead to skip.
 
         Give one of `log_offset` (with a partition), `published_at` (the first message published
@@ -442,7 +476,7 @@ class AsyncClient:
         Raises OffsetOutOfRange for an offset outside the log.
         """
         return await self._rows(
-            MessagePosition,
+            SeekResult,
             "seek",
             topic=topic,
             consumer_group=consumer_group,
@@ -458,19 +492,25 @@ class AsyncClient:
         self,
         queue: str,
         *,
-        lease: Option[timedelta] = NOT_GIVEN,
-        max_attempts: Option[int | None] = NOT_GIVEN,
-        delay: Option[timedelta] = NOT_GIVEN,
-        retention: Option[timedelta | None] = NOT_GIVEN,
-        backoff: Option[timedelta] = NOT_GIVEN,
-        backoff_max: Option[timedelta] = NOT_GIVEN,
-        backoff_jitter: Option[float] = NOT_GIVEN,
-        archive: Option[bool] = NOT_GIVEN,
-        notify: Option[bool] = NOT_GIVEN,
+        lease: timedelta | None = None,
+        max_attempts: int | None = None,
+        delay: timedelta | None = None,
+        job_ttl: timedelta | None = None,
+        retention: timedelta | None = None,
+        backoff: timedelta | None = None,
+        backoff_max: timedelta | None = None,
+        backoff_jitter: float | None = None,
+        archive: bool | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Queue:
-        """Create a queue; `Queue` says what each setting means.
+        """Create a queue, or return the one of that name if it has the settings that are given.
 
-        Raises AlreadyExists when there is one of that name.
+        `Queue` says what each setting means, and its default. `no_limit` names what shall have no
+        limit: 'max_attempts', 'job_ttl', 'retention'.
+
+        Raises AlreadyExists when there is one with other settings than those given; what is not
+        given is not compared, so it can be called at each start of a program.
         """
         return await self._row(
             Queue,
@@ -479,33 +519,36 @@ class AsyncClient:
             lease=lease,
             max_attempts=max_attempts,
             delay=delay,
+            job_ttl=job_ttl,
             retention=retention,
             backoff=backoff,
             backoff_max=backoff_max,
             backoff_jitter=backoff_jitter,
             archive=archive,
             notify=notify,
+            no_limit=no_limit,
         )
 
     async def alter_queue(
         self,
         queue: str,
         *,
-        lease: Option[timedelta] = NOT_GIVEN,
-        max_attempts: Option[int] = NOT_GIVEN,
-        delay: Option[timedelta] = NOT_GIVEN,
-        retention: Option[timedelta] = NOT_GIVEN,
-        backoff: Option[timedelta] = NOT_GIVEN,
-        backoff_max: Option[timedelta] = NOT_GIVEN,
-        backoff_jitter: Option[float] = NOT_GIVEN,
-        archive: Option[bool] = NOT_GIVEN,
-        notify: Option[bool] = NOT_GIVEN,
-        no_limit: Option[Sequence[str]] = NOT_GIVEN,
+        lease: timedelta | None = None,
+        max_attempts: int | None = None,
+        delay: timedelta | None = None,
+        job_ttl: timedelta | None = None,
+        retention: timedelta | None = None,
+        backoff: timedelta | None = None,
+        backoff_max: timedelta | None = None,
+        backoff_jitter: float | None = None,
+        archive: bool | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
-        Those can be 'max_attempts' and 'retention'. Jobs that are there keep their times; a new
-        lease counts from the next claim on.
+        Those can be 'max_attempts', 'job_ttl' and 'retention'. Jobs that are there keep their
+        times; a new lease counts from the next claim on.
         """
         return await self._row(
             Queue,
@@ -514,6 +557,7 @@ class AsyncClient:
             lease=lease,
             max_attempts=max_attempts,
             delay=delay,
+            job_ttl=job_ttl,
             retention=retention,
             backoff=backoff,
             backoff_max=backoff_max,
@@ -539,80 +583,90 @@ class AsyncClient:
         """End a pause."""
         await self._value(object, "resume_queue", queue=queue)
 
-    async def purge_queue(self, queue: str, *, dead_only: Option[bool] = NOT_GIVEN) -> int:
-        """Remove all jobs of a queue, leased ones too, or its dead letters only.
+    async def purge_queue(
+        self, queue: str, *, dead_only: bool | None = None, all_jobs: bool | None = None
+    ) -> int:
+        """Remove the dead letters of a queue, or all its unfinished jobs; returns how many.
 
-        Returns how many there were.
+        Pass ``dead_only=True`` or ``all_jobs=True``, which takes dead letters and leased jobs too:
+        a worker that has one gets False from `ack`. Archived jobs stay.
         """
-        return await self._value(int, "purge_queue", queue=queue, dead_only=dead_only)
+        return await self._value(
+            int, "purge_queue", queue=queue, dead_only=dead_only, all_jobs=all_jobs
+        )
 
     async def enqueue(
         self,
         queue: str,
-        payload: Option[Any] = NOT_GIVEN,
+        payload: Any = None,
         *,
-        body: Option[bytes | None] = NOT_GIVEN,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        priority: Option[int] = NOT_GIVEN,
-        label: Option[str | None] = NOT_GIVEN,
-        headers: Option[Mapping[str, Any] | None] = NOT_GIVEN,
-        key: Option[str | None] = NOT_GIVEN,
-        run_at: Option[datetime | None] = NOT_GIVEN,
-    ) -> int:
+        key: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        delay: timedelta | None = None,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        label: str | None = None,
+        body: bytes | None = None,
+    ) -> EnqueueResult:
         """Add a job and return its id.
 
-        It can be claimed when `delay` has passed, or from `run_at` on. Priorities go from 0 (first)
-        to 9; a claim may ask for one `label` only.
+        It can be claimed when `delay` has passed, or from `run_at` on. Priorities go from 0 (first,
+        and the default) to 9; a claim may ask for one `label` only. `key` and `headers` travel with
+        the job.
         """
-        return await self._value(
-            int,
+        return await self._row(
+            EnqueueResult,
             "enqueue",
             queue=queue,
             payload=payload,
-            body=body,
+            key=key,
+            headers=headers,
             delay=delay,
+            run_at=run_at,
             priority=priority,
             label=label,
-            headers=headers,
-            key=key,
-            run_at=run_at,
+            body=body,
         )
 
     async def enqueue_batch(
         self,
         queue: str,
-        payloads: Option[Sequence[Any] | None] = NOT_GIVEN,
+        payloads: Sequence[Any] | None = None,
         *,
-        bodies: Option[Sequence[bytes] | None] = NOT_GIVEN,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        priority: Option[int] = NOT_GIVEN,
-        labels: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        headers: Option[Sequence[Mapping[str, Any] | None] | None] = NOT_GIVEN,
-        keys: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        run_at: Option[datetime | None] = NOT_GIVEN,
-    ) -> list[int]:
-        """Add many jobs, all or none, and return their ids in the order of the lists."""
-        return await self._column(
-            "job_id",
+        keys: Sequence[str | None] | None = None,
+        headers: Sequence[Mapping[str, Any] | None] | None = None,
+        delay: timedelta | None = None,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        labels: Sequence[str | None] | None = None,
+        bodies: Sequence[bytes] | None = None,
+    ) -> list[EnqueueResult]:
+        """Add many jobs, all or none, and return their ids in the order of the lists.
+
+        Lists given beside each other have the same length; `delay`, `run_at` and `priority` are
+        those of all.
+        """
+        return await self._rows(
+            EnqueueResult,
             "enqueue_batch",
             queue=queue,
             payloads=payloads,
-            bodies=bodies,
+            keys=keys,
+            headers=headers,
             delay=delay,
+            run_at=run_at,
             priority=priority,
             labels=labels,
-            headers=headers,
-            keys=keys,
-            run_at=run_at,
+            bodies=bodies,
         )
 
     async def claim_job(
         self,
         queue: str,
         *,
-        max_jobs: Option[int] = NOT_GIVEN,
-        lease: Option[timedelta | None] = NOT_GIVEN,
-        label: Option[str | None] = NOT_GIVEN,
+        max_jobs: int | None = None,
+        lease: timedelta | None = None,
+        label: str | None = None,
     ) -> list[Job]:
         """Lease the next jobs; an empty list: nothing to do.
 
@@ -640,11 +694,11 @@ class AsyncClient:
         self,
         queue: str,
         *,
-        job_ids: Option[Sequence[int] | None] = NOT_GIVEN,
-        lease_token: Option[UUID | None] = NOT_GIVEN,
-        max_jobs: Option[int] = NOT_GIVEN,
-        lease: Option[timedelta | None] = NOT_GIVEN,
-        label: Option[str | None] = NOT_GIVEN,
+        job_ids: Sequence[int] | None = None,
+        lease_token: UUID | None = None,
+        max_jobs: int | None = None,
+        lease: timedelta | None = None,
+        label: str | None = None,
     ) -> list[Job]:
         """Finish the jobs of the last claim and lease the next ones, in one transaction.
 
@@ -667,8 +721,8 @@ class AsyncClient:
         job_id: int,
         lease_token: UUID,
         *,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        error: Option[str | None] = NOT_GIVEN,
+        delay: timedelta | None = None,
+        error: str | None = None,
     ) -> bool:
         """Give a job back as failed; it returns after `delay`, or after the queue's backoff.
 
@@ -684,8 +738,8 @@ class AsyncClient:
         job_ids: Sequence[int],
         lease_token: UUID,
         *,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        error: Option[str | None] = NOT_GIVEN,
+        delay: timedelta | None = None,
+        error: str | None = None,
     ) -> list[int]:
         """Give jobs of one claim back; returns the ids of those it gave back."""
         return await self._column(
@@ -702,8 +756,8 @@ class AsyncClient:
         job_id: int,
         lease_token: UUID,
         *,
-        outcome: Option[str] = NOT_GIVEN,
-        result: Option[Any] = NOT_GIVEN,
+        outcome: str | None = None,
+        result: Any = None,
     ) -> bool:
         """Finish a job with an outcome and a result (any JSON value) in the archive.
 
@@ -724,8 +778,8 @@ class AsyncClient:
         job_ids: Sequence[int],
         lease_token: UUID,
         *,
-        outcome: Option[str] = NOT_GIVEN,
-        result: Option[Any] = NOT_GIVEN,
+        outcome: str | None = None,
+        result: Any = None,
     ) -> list[int]:
         """Archive jobs of one claim; returns the ids of those it archived."""
         return await self._column(
@@ -738,9 +792,12 @@ class AsyncClient:
         )
 
     async def extend_lease(
-        self, job_id: int, lease_token: UUID, *, lease: Option[timedelta | None] = NOT_GIVEN
+        self, job_id: int, lease_token: UUID, *, lease: timedelta | None = None
     ) -> bool:
-        """Let a job's lease end `lease` from now. False: it is lost, stop working on the job."""
+        """Let a job's lease last for `lease` (the queue's) from now; it is never shortened.
+
+        False: it is lost, stop working on the job.
+        """
         return await self._value(
             bool, "extend_lease", job_id=job_id, lease_token=lease_token, lease=lease
         )
@@ -750,7 +807,7 @@ class AsyncClient:
         job_ids: Sequence[int],
         lease_token: UUID,
         *,
-        lease: Option[timedelta | None] = NOT_GIVEN,
+        lease: timedelta | None = None,
     ) -> list[int]:
         """Extend the leases of jobs of one claim; returns the ids of those still held."""
         return await self._column(
@@ -761,24 +818,27 @@ class AsyncClient:
             lease=lease,
         )
 
-    async def redrive(self, queue: str, *, job_id: Option[int | None] = NOT_GIVEN) -> int:
-        """Put a dead letter back into its queue, or all of them; returns how many.
+    async def redrive(
+        self, queue: str, *, job_id: int | None = None, all_jobs: bool | None = None
+    ) -> int:
+        """Put one dead letter back into its queue, or all of them; returns how many.
 
-        They are due at once and have all their attempts again.
+        Pass its `job_id`, or ``all_jobs=True``. They are due at once, and have all their attempts
+        and their whole time to live again.
         """
-        return await self._value(int, "redrive", queue=queue, job_id=job_id)
+        return await self._value(int, "redrive", queue=queue, job_id=job_id, all_jobs=all_jobs)
 
     # -- bulk writes ---------------------------------------------------------------------------
 
     async def begin_write(
         self,
         *,
-        topic: Option[str | None] = NOT_GIVEN,
-        queue: Option[str | None] = NOT_GIVEN,
-        producer: Option[str | None] = NOT_GIVEN,
-        seq: Option[int | None] = NOT_GIVEN,
-        atomic: Option[bool] = NOT_GIVEN,
-        timeout: Option[timedelta] = NOT_GIVEN,
+        topic: str | None = None,
+        queue: str | None = None,
+        producer: str | None = None,
+        seq: int | None = None,
+        atomic: bool | None = None,
+        timeout: timedelta | None = None,
     ) -> BulkWriteState:
         """Begin a write of many writers to a topic or a queue; commit before they begin.
 
@@ -807,15 +867,15 @@ class AsyncClient:
         packed: bytes,
         lengths: Sequence[int],
         *,
-        keys: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        headers: Option[Sequence[Mapping[str, Any] | None] | None] = NOT_GIVEN,
-        labels: Option[Sequence[str | None] | None] = NOT_GIVEN,
-        partition: Option[int | None] = NOT_GIVEN,
-        priority: Option[int | None] = NOT_GIVEN,
-        delay: Option[timedelta | None] = NOT_GIVEN,
-        is_json: Option[bool] = NOT_GIVEN,
-        last: Option[bool] = NOT_GIVEN,
-        starts: Option[Sequence[int] | None] = NOT_GIVEN,
+        keys: Sequence[str | None] | None = None,
+        headers: Sequence[Mapping[str, Any] | None] | None = None,
+        labels: Sequence[str | None] | None = None,
+        partition: int | None = None,
+        priority: int | None = None,
+        delay: timedelta | None = None,
+        is_json: bool | None = None,
+        last: bool | None = None,
+        starts: Sequence[int] | None = None,
     ) -> bool:
         """Add a chunk of messages to a bulk write. False: it has been written already.
 
@@ -851,7 +911,7 @@ class AsyncClient:
         )
 
     async def commit_write(
-        self, write_id: UUID, *, expected_messages: Option[int | None] = NOT_GIVEN
+        self, write_id: UUID, *, expected_messages: int | None = None
     ) -> BulkWriteState:
         """End a bulk write; what was staged for an atomic one is published, all at once.
 

@@ -17,16 +17,19 @@ __all__ = [
     "BulkWriteState",
     "CleanupAction",
     "DeadLetter",
+    "EnqueueResult",
     "Group",
     "GroupLag",
     "Job",
     "LeasedMessage",
     "Message",
-    "MessagePosition",
     "OffsetRange",
     "PartitionOffsets",
+    "PublishBatchResult",
+    "PublishResult",
     "Queue",
     "QueueStats",
+    "SeekResult",
     "Topic",
     "TopicStats",
 ]
@@ -60,11 +63,35 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class MessagePosition:
-    """A place in the log: where a message was stored, or from where a group reads next."""
+class PublishResult:
+    """Where a message stands that was published."""
 
     partition: int
-    log_offset: int
+    log_offset: int | None
+    """None: it has none yet."""
+    duplicate: bool
+    """Whether it had been published before, and stands there since then."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishBatchResult:
+    """Where messages of a batch stand that follow each other in one partition."""
+
+    partition: int
+    first_offset: int | None
+    last_offset: int | None
+    """Both ends belong to it; None: they have none yet."""
+    duplicate: bool
+    """Whether they had been published before, and stand there since then."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeekResult:
+    """Where a consumer group reads next in a partition."""
+
+    partition: int
+    position: int
+    """The offset that the group reads next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,27 +151,41 @@ class Queue:
 
     queue: str
     lease: timedelta
-    """How long a claimed job belongs to its worker, unless the claim says otherwise."""
+    """How long a claimed job belongs to its worker, unless the claim says otherwise: 30 s."""
     max_attempts: int | None
-    """After so many claims a job that is still not finished is a dead letter; None: no limit."""
+    """After so many claims (5) a job that is not finished is a dead letter; None: no limit."""
     delay: timedelta
-    """How long a new job waits before it can be claimed."""
+    """How long a new job waits before it can be claimed: not at all."""
+    job_ttl: timedelta | None
+    """When a job that is not finished expires, counted from enqueue: 14 days; None: never."""
     retention: timedelta | None
-    """A job older than this is not delivered any more; None: no limit."""
+    """How long finished jobs and dead letters are kept: 14 days; None: for ever.
+
+    It is counted from when a job was enqueued, or became a dead letter.
+    """
     backoff: timedelta
-    """The wait after a first failure; it doubles with each further one."""
+    """The wait after a first failure (1 s); it doubles with each further one."""
     backoff_max: timedelta
-    """The longest wait between two attempts."""
+    """The longest wait between two attempts: 1 h."""
     backoff_jitter: float
     """Up to which part of itself is added to a wait at random: 0.1 is up to ten per cent."""
     archive: bool
-    """Whether finished jobs are noted in the archive."""
+    """Whether finished jobs are noted in the archive; they are unless told otherwise."""
     notify: bool
-    """Whether an enqueue sends a NOTIFY, which `Client.wait` listens to."""
+    """Whether an enqueue sends a NOTIFY, which `Client.wait` listens to; off by default."""
     paused: bool
     """While a queue is paused nothing can be claimed from it."""
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueResult:
+    """A job that was enqueued."""
+
+    job_id: int
+    duplicate: bool
+    """Whether it had been enqueued before, and has this id since then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +235,9 @@ class GroupLag:
     topic: str
     consumer_group: str
     partition: int
-    position: int
-    """The last offset consumed; 0 before the first."""
-    tip: int
+    committed_offset: int
+    """The last offset that the group has done with; 0 before the first."""
+    last_offset: int
     """The newest offset; 0 when nothing was ever published."""
     lag: int
     """Messages not consumed yet."""
@@ -213,7 +254,7 @@ class TopicStats:
     topic: str
     partition: int
     first_offset: int
-    tip: int
+    last_offset: int
     messages: int
     published_last_minute: int
 

@@ -231,9 +231,9 @@ def _progress(connection: psycopg.Connection[Any]) -> dict[str, int]:
     airlines = [row for row in lag if row.consumer_group == AIRLINES]
     airports = [row for row in lag if row.consumer_group == AIRPORTS]
     return {
-        "published": sum(row.tip for row in airlines),
-        "airlines": sum(row.position for row in airlines),
-        "airports": sum(row.position for row in airports),
+        "published": sum(row.last_offset for row in airlines),
+        "airlines": sum(row.committed_offset for row in airlines),
+        "airports": sum(row.committed_offset for row in airports),
         "jobs": one(connection, "select count(*) from pgq_demo.report"),
     }
 
@@ -320,7 +320,7 @@ def _checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
     ).fetchall()
     archived = client.archived_jobs(QUEUE)
     stored = sum(row.messages for row in stats)
-    dense = all(row.first_offset == 1 and row.tip == row.messages for row in stats)
+    dense = all(row.first_offset == 1 and row.last_offset == row.messages for row in stats)
     late = Counter(wanted.badly_delayed)
     checks = [
         Check(
