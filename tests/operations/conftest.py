@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
+from databases import Databases
 from jobs import AnyConnection
 from support import Clock
 
 
 @pytest.fixture(scope="session")
-def cleaned_dsn(postgresql_noproc: Any) -> Iterator[str]:
+def cleaned_dsn(databases: Databases) -> Iterator[str]:
     """The connection string of that database; its clock can be moved."""
-    place = {
-        "host": postgresql_noproc.host,
-        "port": postgresql_noproc.port,
-        "user": postgresql_noproc.user,
-        "password": postgresql_noproc.password or None,
-    }
-    name = f"{postgresql_noproc.dbname}_cleaned"
-    drop = sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name))
-    with psycopg.connect(
-        make_conninfo("", dbname="postgres", **place), autocommit=True
-    ) as connection:
-        connection.execute(drop)
-        connection.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(postgresql_noproc.template_dbname)
-            )
-        )
-    dsn = make_conninfo("", dbname=name, **place)
-    Clock(dsn).install()
-    yield dsn
-    with psycopg.connect(
-        make_conninfo("", dbname="postgres", **place), autocommit=True
-    ) as connection:
-        connection.execute(drop)
+    with databases.copy("cleaned") as dsn:
+        Clock(dsn).install()
+        yield dsn
 
 
 def _empty(connection: AnyConnection) -> None:
