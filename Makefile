@@ -5,6 +5,8 @@ SHELL := /bin/sh
 
 RUN := .venv/bin
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgq.control)
+# tests run side by side; what shares something (a file, a Spark session) stays together
+SIDE_BY_SIDE := -n auto --dist loadgroup --no-loadscope-reorder
 SOURCES := python/src python/tools python/hatch_build.py tests benchmarks
 
 # ---------------------------------------------------------------- goals of PGXS
@@ -44,11 +46,14 @@ demo: demo-environment ## real data through topic, groups and queue; ARGS="--row
 demo-spark: demo-spark-environment ## the same data through Spark, in batch and as a stream
 	@$(RUN)/python -m pgq demo-spark $(ARGS)
 
-test: test-environment ## the whole suite on the embedded PostgreSQL; ARGS="-k publish" selects
-	@$(RUN)/pytest tests $(ARGS)
+test: test-environment ## the suite on the embedded PostgreSQL; ARGS="-k publish" selects
+	@$(RUN)/pytest tests $(SIDE_BY_SIDE) -m "not slow" $(ARGS)
 
-test-matrix: test-environment ## the suite on every PostgreSQL major that can be had
-	@$(RUN)/python python/tools/matrix.py $(ARGS)
+test-all: test-environment ## the complete suite, with what kills clusters and takes longest
+	@$(RUN)/pytest tests $(SIDE_BY_SIDE) $(ARGS)
+
+test-matrix: test-environment ## the complete suite on every PostgreSQL major that can be had
+	@$(RUN)/python python/tools/matrix.py $(ARGS) $(SIDE_BY_SIDE)
 
 explore: test-environment ## interleavings of calls that break a promise; ARGS="--seconds 600 --seed 7"
 	@PYTHONPATH=tests:python/src:python/tools $(RUN)/python -m explorer $(ARGS)
@@ -75,7 +80,7 @@ bench: demo-environment build ## measure side by side; ARGS go to the runner
 bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw ones; ARGS likewise
 	@$(RUN)/python benchmarks/spark.py $(ARGS)
 
-release: lint test ## check everything and build the wheel into dist/
+release: lint test-all ## check everything and build the wheel into dist/
 	@$(RUN)/python -m build --outdir dist python
 	@echo "dist/ holds pgq $(VERSION); CONTRIBUTING.md says what comes next"
 
@@ -101,7 +106,7 @@ test-environment:
 lint-environment:
 	@python/tools/environment.sh demo spark test lint
 
-.PHONY: help demo demo-spark test test-matrix explore lint build install installcheck reference bench bench-spark \
+.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-spark \
 	release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
 
 endif

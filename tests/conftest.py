@@ -1,7 +1,8 @@
-"""One PostgreSQL for the whole run, and a database with pgq in it for each test.
+"""A PostgreSQL for each process of a run, and a database with pgq in it for each test.
 
-The server is DATABASE_URL where that is set, else an embedded one; pytest-postgresql keeps a
-template database with pgq installed and copies it for each test that asks for one.
+The server is DATABASE_URL where that is set, else an embedded one. Processes that run tests side by
+side have each their own: a transaction that is open anywhere on a server holds up cleanup in all
+its databases, and roles and settings belong to all of them.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import IsolationLevel, sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from pytest_postgresql import factories
+from psycopg.conninfo import conninfo_to_dict
 
 from build import migration_path
+from databases import Databases
 from log_support import Log
 from pgq.embedded import Server
-from support import MIGRATIONS, ROOT, Clock, Postgrest, load_pgq
+from support import MIGRATIONS, ROOT, Clock, Postgrest
 
 Connect = Callable[..., "psycopg.Connection[Any]"]
 StartServer = Callable[..., Server]
@@ -37,35 +38,38 @@ FAST = {
     "max_locks_per_transaction": "256",
 }
 
+# where the tests are that take longest: they begin first, so that no process is left alone with one
+FIRST = ("spark", "spark/test_connect", "explorer/test_explorer")
+
 _server_key = pytest.StashKey[Server]()
 
 
 # ---------------------------------------------------------------------------- the run
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes ``-n auto`` means: many tests wait more than they compute."""
+    return 0 if "DATABASE_URL" in os.environ else 2 * (os.cpu_count() or 1)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the server and tell pytest-postgresql where it is."""
+    """Start the server of this process."""
     if config.option.collectonly or config.option.help or config.option.version:
         return
     # A shell lets what it runs in the background ignore Ctrl-C, and the programs that are started
     # here would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    url = os.environ.get("DATABASE_URL")
-    if url:
-        place: dict[str, Any] = dict(conninfo_to_dict(url))
-    else:
-        if not migration_path().exists():
-            raise pytest.UsageError("there is no install script: run make build")
-        server = Server(settings=FAST).start()
+    if os.environ.get("DATABASE_URL"):
+        return
+    if not migration_path().exists():
+        raise pytest.UsageError("there is no install script: run make build")
+    server = Server(settings=FAST)
+    config.stash[_server_key] = server
+    if not config.getoption("tx", None):  # else others run the tests
+        server.start()
         server.install_extension(ROOT / "pgq.control", sorted(MIGRATIONS.glob("pgq--*.sql")))
-        config.stash[_server_key] = server
-        place = {"host": server.host, "port": server.port, "user": "postgres"}
-    config.option.postgresql_host = place.get("host", "localhost")
-    config.option.postgresql_port = place.get("port", 5432)
-    config.option.postgresql_user = place.get("user", "postgres")
-    config.option.postgresql_password = place.get("password")
-    config.option.postgresql_dbname = "pgq_test"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -81,6 +85,24 @@ def pytest_report_header(config: pytest.Config) -> str:
     if server is None:
         return "server: DATABASE_URL"
     return f"server: PostgreSQL {server.major} of {server.bin_dir}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what shares something: the tests of a file, and all that use the session."""
+    with_session = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            path = item.path.relative_to(ROOT / "tests").with_suffix("")
+            group = "spark" if item.path in with_session else path.as_posix()
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_place_in_run)
+
+
+def _place_in_run(item: pytest.Item) -> int:
+    marker = item.get_closest_marker("xdist_group")
+    group = marker.args[0] if marker else None
+    return FIRST.index(group) if group in FIRST else len(FIRST)
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -143,23 +165,21 @@ def start_server() -> Iterator[StartServer]:
 
 # ---------------------------------------------------------------------------- databases
 
-postgresql_noproc = factories.postgresql_noproc(load=[load_pgq])
-_fresh_database = factories.postgresql("postgresql_noproc")
+
+@pytest.fixture(scope="session")
+def databases(request: pytest.FixtureRequest) -> Iterator[Databases]:
+    """Databases with pgq; ``dsn`` is one for a test, ``shared_dsn`` one for many."""
+    url = os.environ.get("DATABASE_URL")
+    place = conninfo_to_dict(url or request.getfixturevalue("server").dsn)
+    with Databases(place) as databases:
+        yield databases
 
 
 @pytest.fixture
-def dsn(_fresh_database: psycopg.Connection[Any], request: pytest.FixtureRequest) -> str:
+def dsn(databases: Databases) -> Iterator[str]:
     """The connection string of a fresh database with pgq installed."""
-    info = _fresh_database.info
-    parameters = {
-        "host": info.host,
-        "port": info.port,
-        "user": info.user,
-        "dbname": info.dbname,
-        "password": info.password or None,
-    }
-    _fresh_database.close()
-    return make_conninfo("", **{name: value for name, value in parameters.items() if value})
+    with databases.copy() as dsn:
+        yield dsn
 
 
 def _connections(dsn: str) -> Iterator[Connect]:
@@ -214,29 +234,11 @@ def clock(dsn: str) -> Clock:
 
 
 @pytest.fixture(scope="session")
-def shared_dsn(postgresql_noproc: Any) -> Iterator[str]:
+def shared_dsn(databases: Databases) -> Iterator[str]:
     """A database with pgq that the tests of a run share; its clock is one that can be moved."""
-    place = {
-        "host": postgresql_noproc.host,
-        "port": postgresql_noproc.port,
-        "user": postgresql_noproc.user,
-        "password": postgresql_noproc.password or None,
-    }
-    name = f"{postgresql_noproc.dbname}_shared"
-    admin = make_conninfo("", dbname="postgres", **place)
-    template = postgresql_noproc.template_dbname
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
-        connection.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(template)
-            )
-        )
-    dsn = make_conninfo("", dbname=name, **place)
-    Clock(dsn).install()
-    yield dsn
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+    with databases.copy("shared") as dsn:
+        Clock(dsn).install()
+        yield dsn
 
 
 @pytest.fixture
@@ -270,32 +272,11 @@ def log(open_log: OpenLog) -> Log:
 
 
 @pytest.fixture(scope="session")
-def _cleaned_dsn(postgresql_noproc: Any) -> Iterator[str]:
+def _cleaned_dsn(databases: Databases) -> Iterator[str]:
     """The connection string of a database in which cleanup is called; its clock can be moved."""
-    place = {
-        "host": postgresql_noproc.host,
-        "port": postgresql_noproc.port,
-        "user": postgresql_noproc.user,
-        "password": postgresql_noproc.password or None,
-    }
-    name = f"{postgresql_noproc.dbname}_cleaned"
-    drop = sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name))
-    with psycopg.connect(
-        make_conninfo("", dbname="postgres", **place), autocommit=True
-    ) as connection:
-        connection.execute(drop)
-        connection.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(postgresql_noproc.template_dbname)
-            )
-        )
-    dsn = make_conninfo("", dbname=name, **place)
-    Clock(dsn).install()
-    yield dsn
-    with psycopg.connect(
-        make_conninfo("", dbname="postgres", **place), autocommit=True
-    ) as connection:
-        connection.execute(drop)
+    with databases.copy("cleaned") as dsn:
+        Clock(dsn).install()
+        yield dsn
 
 
 def _empty(connection: psycopg.Connection[Any]) -> None:

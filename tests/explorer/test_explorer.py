@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from psycopg.conninfo import make_conninfo
 
+from databases import Databases
 from explorer.explore import Explorer, names
 from explorer.plant import FAULTS, Fault, plant
 
@@ -22,17 +21,11 @@ UNTIL_FOUND = 150
 
 
 @pytest.fixture(scope="module")
-def explorer(postgresql_noproc: Any) -> Iterator[Explorer]:
-    place = {
-        "host": postgresql_noproc.host,
-        "port": postgresql_noproc.port,
-        "user": postgresql_noproc.user,
-        "password": postgresql_noproc.password or None,
-    }
+def explorer(databases: Databases) -> Iterator[Explorer]:
     explorer = Explorer(
-        make_conninfo("", dbname="postgres", **place),
+        databases.dsn_of("postgres"),
         SEED,
-        name=f"{postgresql_noproc.dbname}_explorer",
+        name=databases.name("explorer"),
         say=lambda told: None,
     )
     yield explorer

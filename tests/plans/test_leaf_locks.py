@@ -13,12 +13,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import IsolationLevel, sql
-from psycopg.conninfo import make_conninfo
+from psycopg import IsolationLevel
 from psycopg.types.json import Jsonb
 
+from databases import Databases
 from jobs import call, claim_one, enqueue
-from support import load_pgq, refuse
+from support import refuse
 
 AnyConnection = psycopg.Connection[Any]
 
@@ -57,25 +57,10 @@ class Store:
 
 
 @pytest.fixture(scope="module")
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+def store(databases: Databases) -> Iterator[Store]:
     """A database of this module's own: making the leaves takes a while."""
-    option = request.config.option
-    place = {
-        "host": option.postgresql_host,
-        "port": option.postgresql_port,
-        "user": option.postgresql_user,
-        "password": option.postgresql_password or None,
-    }
-    place = {name: value for name, value in place.items() if value is not None}
-    identifier = sql.Identifier("pgq_leaf_locks")
-    with psycopg.connect(**place, dbname="postgres", autocommit=True) as server:
-        server.execute(sql.SQL("drop database if exists {} with (force)").format(identifier))
-        server.execute(sql.SQL("create database {}").format(identifier))
-        load_pgq(**place, dbname="pgq_leaf_locks")
-        dsn = make_conninfo("", **place, dbname="pgq_leaf_locks")
-        with psycopg.connect(dsn, autocommit=True) as admin:
-            yield Store(dsn, admin, list(_fill(admin)))
-        server.execute(sql.SQL("drop database {} with (force)").format(identifier))
+    with databases.copy("leaf_locks") as dsn, psycopg.connect(dsn, autocommit=True) as admin:
+        yield Store(dsn, admin, list(_fill(admin)))
 
 
 def _fill(admin: AnyConnection) -> Iterator[Leaf]:

@@ -13,12 +13,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
+from databases import Databases
 from plans.counting import Reader
-from support import load_pgq
 
 ROWS = 1_000_000
 BATCH = 10_000
@@ -41,24 +39,10 @@ class Loaded:
 
 
 @pytest.fixture(scope="module")
-def database(request: pytest.FixtureRequest) -> Iterator[str]:
+def database(databases: Databases) -> Iterator[str]:
     """A database of this module's own: filling it takes long."""
-    option = request.config.option
-    place = {
-        "host": option.postgresql_host,
-        "port": option.postgresql_port,
-        "user": option.postgresql_user,
-        "password": option.postgresql_password or None,
-    }
-    place = {name: value for name, value in place.items() if value is not None}
-    name = "pgq_plans"
-    identifier = sql.Identifier(name)
-    with psycopg.connect(**place, dbname="postgres", autocommit=True) as admin:
-        admin.execute(sql.SQL("drop database if exists {} with (force)").format(identifier))
-        admin.execute(sql.SQL("create database {}").format(identifier))
-        load_pgq(**place, dbname=name)
-        yield make_conninfo("", **place, dbname=name)
-        admin.execute(sql.SQL("drop database {} with (force)").format(identifier))
+    with databases.copy("plans") as dsn:
+        yield dsn
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,6 @@ def test_several_at_once(connect: Connect, connection: AnyConnection, clock: Clo
     assert [job.payload for job in claim(connection, stays, 100)] == list(range(30))
 
 
-@pytest.mark.slow
 def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
     """Time flies, segments come and go, and no message and no job is lost or seen twice."""
     step, retention = timedelta(days=4), timedelta(days=12)

@@ -240,6 +240,7 @@ def stage(connect: Connect, location: Location) -> Stage:
 INSERT = "insert into pgq.write_chunks%"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fate", ["commits", "rolls back"])
 def test_an_executor_is_killed_while_its_commit_runs(
     cluster: Cluster, driver: Driver, stage: Stage, fate: str
@@ -268,6 +269,7 @@ def test_an_executor_is_killed_while_its_commit_runs(
     assert sorted(stage.attempts(), key=max) == ([{0}, {0}] if fate == "commits" else [{0}, {1}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fate", ["commits", "rolls back"])
 def test_an_executor_is_killed_amid_chunks_that_are_published_as_they_come(
     cluster: Cluster, driver: Driver, stage: Stage, fate: str
@@ -294,6 +296,7 @@ def test_an_executor_is_killed_amid_chunks_that_are_published_as_they_come(
     assert stage.passed() == (first if fate == "commits" else first - {killed} | {again})
 
 
+@pytest.mark.slow
 def test_a_password_is_in_no_log_of_the_cluster(
     cluster: Cluster, driver: Driver, stage: Stage
 ) -> None:
@@ -315,6 +318,7 @@ def publish_here(broker: Any, stage: Stage) -> Any:
     return broker.publish(numbers, stage.topic, **stage.order()["options"])
 
 
+@pytest.mark.slow
 def test_the_driver_is_killed_before_it_commits(
     local_driver: Driver, stage: Stage, broker: Any
 ) -> None:
@@ -331,6 +335,7 @@ def test_the_driver_is_killed_before_it_commits(
     stage.assert_every_row_once()
 
 
+@pytest.mark.slow
 def test_the_driver_is_killed_after_its_commit_and_before_it_knows(
     local_driver: Driver, stage: Stage, broker: Any
 ) -> None:
@@ -348,6 +353,7 @@ def test_the_driver_is_killed_after_its_commit_and_before_it_knows(
     stage.assert_every_row_once()
 
 
+@pytest.mark.slow
 def test_tasks_of_a_killed_driver_come_too_late(driver: Driver, stage: Stage, broker: Any) -> None:
     """What they commit after the write was started again is not published, and is cleaned up.
 
