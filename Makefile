@@ -97,9 +97,11 @@ demo-environment:
 
 demo-spark-environment:
 	@python/tools/environment.sh demo spark
+	@$(RUN)/python python/tools/jdbc.py
 
 test-environment:
 	@python/tools/environment.sh demo spark test
+	@$(RUN)/python python/tools/jdbc.py || echo "without it the tests of Spark will be skipped" >&2
 	@[ -n "$$PGQ_POSTGREST" ] || ! command -v npm >/dev/null || python/tools/postgrest.sh || \
 		echo "without PostgREST the HTTP tests will be skipped" >&2
 

@@ -329,7 +329,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cells asked for; 0 when every run was sound, whatever the targets."""
     chosen = options(arguments)
-    from pgq.spark._local import local_session
+    from pgq.local_spark import local_session
 
     with ExitStack() as running:
         master = chosen.master

@@ -21,7 +21,7 @@ def standalone(workers: int) -> Iterator[str]:
     """A standalone cluster of processes on this machine, with a core to each worker; its URL."""
     import pyspark
 
-    from pgq.spark._local import find_java
+    from pgq.local_spark import find_java
 
     home = Path(pyspark.__file__).parent
     environment = {

@@ -21,7 +21,7 @@ import psycopg
 from psycopg import sql
 
 from pgq.embedded import Server
-from pgq.spark._local import find_java
+from pgq.local_spark import find_java
 from support import ROOT, wait_until
 
 __all__ = [

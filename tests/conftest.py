@@ -315,7 +315,7 @@ def spark() -> Iterator[Any]:
     It has two threads, and a task is tried up to four times, as on a cluster.
     """
     pytest.importorskip("pyspark", reason="no pyspark: pip install 'pgq[spark]'")
-    from pgq.spark._local import SparkSetupError, local_session
+    from pgq.local_spark import SparkSetupError, local_session
 
     try:
         session = local_session("local[2,4]", "pgq tests", **{"spark.sql.shuffle.partitions": 2})

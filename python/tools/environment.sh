@@ -47,7 +47,7 @@ install() {
 }
 
 have_java() {
-    .venv/bin/python -c 'from pgq.spark._local import find_java; find_java()' 2>/dev/null
+    .venv/bin/python -c 'from pgq.local_spark import find_java; find_java()' 2>/dev/null
 }
 
 for group in "$@"; do

@@ -30,7 +30,7 @@ COMMAND = (sys.executable, "-m", "pgq", "demo-spark")
 
 @pytest.fixture(autouse=True)
 def needs_java() -> None:
-    from pgq.spark._local import SparkSetupError, find_java
+    from pgq.local_spark import SparkSetupError, find_java
 
     try:
         find_java()

@@ -16,8 +16,8 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
+from pgq.local_spark import find_java, find_jdbc_driver, local_session
 from pgq.spark import Pgq, PgqDataSource
-from pgq.spark._local import find_java, find_jdbc_driver, local_session
 
 
 def numbers(broker: Pgq, order: dict[str, Any]) -> Any:

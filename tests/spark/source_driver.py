@@ -11,8 +11,8 @@ import json
 import sys
 from typing import Any
 
+from pgq.local_spark import local_session
 from pgq.spark import Pgq
-from pgq.spark._local import local_session
 from pgq.spark._source import PgqDataSource
 
 

@@ -14,7 +14,7 @@ from bulk_support import contents_of, new_topic, staged
 from cluster_support import PATIENCE, Cluster, Driver
 from log_support import aside
 from pgq import Client, WriteLost
-from pgq.spark._local import SparkSetupError, find_java, find_jdbc_driver
+from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
 from support import wait_until
 
 pytest.importorskip("pyspark")

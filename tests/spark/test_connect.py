@@ -13,7 +13,7 @@ from bulk_support import contents_of, new_queue, new_topic, staged, waiting
 from cluster_support import Driver, Talkative, all_that_it_says, grant, guarded_role
 from pgq import Client
 from pgq.embedded import Server
-from pgq.spark._local import SparkSetupError, find_java, find_jdbc_driver
+from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
 
 for module in ("pyspark", "grpc", "grpc_status", "zstandard"):
     pytest.importorskip(module)

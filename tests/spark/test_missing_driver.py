@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pgq.spark._local import SparkSetupError, find_java
+from pgq.local_spark import SparkSetupError, find_java
 
 SCRIPT = """
 from pyspark.sql import SparkSession

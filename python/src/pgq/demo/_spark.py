@@ -45,8 +45,8 @@ from pgq.demo._flights import (
     find_data,
     messages,
 )
+from pgq.local_spark import SparkSetupError, local_session
 from pgq.spark import Pgq, WriteResult
-from pgq.spark._local import SparkSetupError, local_session
 from pgq.spark._source import PgqDataSource
 
 __all__ = ["run"]
