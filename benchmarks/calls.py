@@ -10,7 +10,7 @@ __all__ = ["BASE", "CALLS"]
 
 ENOUGH = MANY + 20
 
-TOPIC = "select pgq.create_topic('{0}', 8);"
+TOPIC = "select pgq.create_topic('{0}', partitions => 8);"
 FILLED = (
     TOPIC + "select count(*) from generate_series(0, 7) as number,"
     " pgq.publish_batch('{0}', partition => number,"
@@ -26,12 +26,12 @@ JOBS = (
 IDS = "create sequence {0}_ids;"
 LEASED = (
     "select max(lease_token::text), setval('{0}_ids', min(job_id), false)"
-    " from pgq.claim_job('{0}', {1}, lease => '1 day')"
+    " from pgq.claim_job('{0}', max_jobs => {1}, lease => '1 day')"
 )
 LEASED_HUNDREDS = (
     "select quote_literal(array_agg(job_id)), quote_literal(lease_token)"
     " from (select *, (row_number() over () - 1) / 100 as part"
-    " from pgq.claim_job('{0}', {1}, lease => '1 day')) as claimed"
+    " from pgq.claim_job('{0}', max_jobs => {1}, lease => '1 day')) as claimed"
     " group by part, lease_token order by part"
 )
 
@@ -80,20 +80,21 @@ CALLS: Sequence[Call] = (
     Call(
         name="consume",
         setup=FILLED.format("consume", ENOUGH),
-        statement="select * from pgq.consume('consume', 'g', 1)",
+        statement="select * from pgq.consume('consume', 'g', max_messages => 1)",
         answer='log_offset = "',
     ),
     Call(
         name="consume_100",
         setup=FILLED.format("consume_100", 100 * ENOUGH),
-        statement="select count(*), sum(log_offset) from pgq.consume('consume_100', 'g', 100)",
+        statement="select count(*), sum(log_offset)"
+        " from pgq.consume('consume_100', 'g', max_messages => 100)",
         answer='count = "100"',
     ),
     Call(
         name="enqueue",
         setup=QUEUE.format("enqueue"),
-        statement="select pgq.enqueue('enqueue', body => '\\x6162'::bytea)",
-        answer='enqueue = "',
+        statement="select * from pgq.enqueue('enqueue', body => '\\x6162'::bytea)",
+        answer='job_id = "',
     ),
     Call(
         name="claim_job",
@@ -104,7 +105,7 @@ CALLS: Sequence[Call] = (
     Call(
         name="claim_job_100",
         setup=JOBS.format("claim_100", 100 * ENOUGH),
-        statement="select count(*), sum(job_id) from pgq.claim_job('claim_100', 100)",
+        statement="select count(*), sum(job_id) from pgq.claim_job('claim_100', max_jobs => 100)",
         answer='count = "100"',
     ),
     Call(
@@ -128,7 +129,7 @@ CALLS: Sequence[Call] = (
         types="bigint[], uuid",
         arguments=LEASED_HUNDREDS.format("finish_100", 100 * ENOUGH),
         statement="select count(*), sum(job_id)"
-        " from pgq.finish_and_claim('finish_100', $1, $2, 100)",
+        " from pgq.finish_and_claim('finish_100', $1, $2, max_jobs => 100)",
         answer='count = "100"',
     ),
 )

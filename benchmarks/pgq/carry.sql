@@ -1,6 +1,6 @@
 -- A topic and a queue for others to use, and a queue of :carried living jobs whose segment has to
--- be emptied: they were enqueued for 30 days into a storage class that nothing uses any more.
-select pgq.create_topic('bench', 8);
+-- be emptied: they were enqueued into a storage class that nothing uses any more.
+select pgq.create_topic('bench', partitions => 8);
 select pgq.create_queue('bench');
 select count(*)
 from

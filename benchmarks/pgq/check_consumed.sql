@@ -25,7 +25,7 @@ begin
     loop
         insert into seen (partition, first_offset, last_offset, amount)
         select partition, min(log_offset), max(log_offset), count(body)
-        from pgq.consume('bench', 'check', 7777)
+        from pgq.consume('bench', 'check', max_messages => 7777)
         group by partition;
 
         exit when not found;

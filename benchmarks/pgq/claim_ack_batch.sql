@@ -3,5 +3,5 @@ select
     array_agg(job_id) as ids,
     (array_agg(lease_token))[1] as token,
     string_agg(body, '') as bodies
-from pgq.claim_job('bench', :batch::integer) \gset
+from pgq.claim_job('bench', max_jobs => :batch::integer) \gset
 select count(*) from pgq.ack_batch(:ids::bigint[], :token::uuid);

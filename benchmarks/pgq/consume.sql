@@ -2,7 +2,7 @@
 -- next one, so that a short table feeds a long run.
 \set got 0
 select log_offset as got, body
-from pgq.consume('bench', 'g' || :group::text, :batch::integer) \aset
+from pgq.consume('bench', 'g' || :group::text, max_messages => :batch::integer) \aset
 \if :got = 0
 \set group :group + 1
 \endif

@@ -1,2 +1,2 @@
 -- How many messages all groups together have passed.
-select sum(position) from pgq.group_lag;
+select sum(committed_offset) from pgq.group_lag;

@@ -1,1 +1,1 @@
-select pgq.create_topic('bench', :partitions);
+select pgq.create_topic('bench', partitions => :partitions);

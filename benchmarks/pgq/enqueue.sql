@@ -1,2 +1,2 @@
 -- One job per transaction.
-select pgq.enqueue('bench', body => :body::bytea);
+select * from pgq.enqueue('bench', body => :body::bytea);

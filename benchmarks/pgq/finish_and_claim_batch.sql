@@ -4,7 +4,9 @@ select
     array_agg(job_id) as ids,
     (array_agg(lease_token))[1] as token,
     string_agg(body, '') as bodies
-from pgq.finish_and_claim('bench', :ids::bigint[], :token::uuid, :batch::integer) \gset
+from pgq.finish_and_claim(
+    'bench', :ids::bigint[], :token::uuid, max_jobs => :batch::integer
+) \gset
 \else
 select
     array_agg(job_id) as ids,
