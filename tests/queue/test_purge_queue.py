@@ -35,7 +35,7 @@ def test_unfinished_jobs_go(connection: AnyConnection) -> None:
     queue, other = _fill(connection), _fill(connection)
     enqueue(connection, queue, priority=0, label="mine")
     held = claim_one(connection, queue, label="mine")
-    assert value(connection, "purge_queue", queue=queue) == 6
+    assert value(connection, "purge_queue", queue=queue, all_jobs=True) == 6
     assert stats(connection, queue) == {}
     assert claim(connection, queue, 10) == []
     # its worker learns of it
@@ -47,7 +47,7 @@ def test_unfinished_jobs_go(connection: AnyConnection) -> None:
         1,
     )
     assert stats(connection, other) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
-    assert value(connection, "purge_queue", queue=queue) == 0
+    assert value(connection, "purge_queue", queue=queue, all_jobs=True) == 0
     enqueue(connection, queue, "new")
     assert claim_one(connection, queue).payload == "new"
 
@@ -63,8 +63,8 @@ def test_twice_in_one_transaction_and_rolled_back(connect: Connect) -> None:
     connection = connect()
     queue = _fill(connection)
     connection.commit()
-    assert value(connection, "purge_queue", queue=queue) == 5
-    assert value(connection, "purge_queue", queue=queue) == 0
+    assert value(connection, "purge_queue", queue=queue, all_jobs=True) == 5
+    assert value(connection, "purge_queue", queue=queue, all_jobs=True) == 0
     connection.rollback()
     assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
 

@@ -49,10 +49,10 @@ def test_one(connection: AnyConnection) -> None:
 def test_all(connection: AnyConnection) -> None:
     queue, ids = bury(connection, 3)
     other, _ = bury(connection, 1)
-    assert value(connection, "redrive", queue=queue) == 3
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 3
     assert stats(connection, queue) == {"ready": 3}
     assert stats(connection, other) == {"dead": 1}
-    assert value(connection, "redrive", queue=queue) == 0
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 0
     assert [job.job_id for job in claim(connection, queue, 10)] == ids
 
 
@@ -65,14 +65,14 @@ def test_all_attempts_are_before_it_again(connection: AnyConnection, clock: Cloc
             assert job.attempt == attempt
             value(connection, "nack", job_id=job_id, lease_token=job.lease_token, delay="0")
         assert stats(connection, queue) == {"dead": 1}
-        assert value(connection, "redrive", queue=queue) == 1
+        assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
 
 
 def test_the_retention_begins_anew(connection: AnyConnection, clock: Clock) -> None:
     """A job that would have expired long ago can be redriven as long as its letter is there."""
     queue, ids = bury(connection, 1, retention="1 hour")
     clock.advance("2 hours")
-    assert value(connection, "redrive", queue=queue) == 1
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
     clock.advance("59 minutes")
     assert claim_one(connection, queue).job_id == ids[0]
     clock.advance("2 minutes")
@@ -82,7 +82,7 @@ def test_the_retention_begins_anew(connection: AnyConnection, clock: Clock) -> N
 def test_without_a_retention(connection: AnyConnection, clock: Clock) -> None:
     queue, ids = bury(connection, 1, retention=None)
     clock.advance("3000 days")
-    assert value(connection, "redrive", queue=queue) == 1
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
     assert claim_one(connection, queue).job_id == ids[0]
 
 
@@ -93,7 +93,7 @@ def test_not_delayed(connection: AnyConnection, clock: Clock) -> None:
     clock.advance("61 seconds")
     job = claim_one(connection, queue)
     value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
-    value(connection, "redrive", queue=queue)
+    value(connection, "redrive", queue=queue, all_jobs=True)
     assert claim_one(connection, queue).job_id == job.job_id
 
 
@@ -119,8 +119,8 @@ def test_twice_in_one_transaction_and_rolled_back(
     queue, ids = bury(connection, 3)
     session = connect()
     assert value(session, "redrive", queue=queue, job_id=ids[2]) == 1
-    assert value(session, "redrive", queue=queue) == 2
-    assert value(session, "redrive", queue=queue) == 0
+    assert value(session, "redrive", queue=queue, all_jobs=True) == 2
+    assert value(session, "redrive", queue=queue, all_jobs=True) == 0
     assert claim(connection, queue, 10) == []
     session.rollback()
     assert stats(connection, queue) == {"dead": 3}
