@@ -52,9 +52,12 @@ def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
     ids = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token
     assert archive(connection, ids, token, outcome=None, result=None) == ids
-    assert connection.execute(
-        "select outcome, result from pgq.archived_jobs where queue = %s", [queue]
-    ).fetchall() == [("archived", None)] * 2
+    assert (
+        connection.execute(
+            "select outcome, result from pgq.archived_jobs where queue = %s", [queue]
+        ).fetchall()
+        == [("archived", None)] * 2
+    )
 
 
 def test_only_those_of_the_token(connection: AnyConnection, queue: str) -> None:

@@ -1,6 +1,10 @@
-"""purge_queue: unfinished jobs go, archived ones stay."""
+"""purge_queue: unfinished jobs go, or dead letters alone; archived ones stay."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import pytest
 
 from jobs import (
     AnyConnection,
@@ -54,7 +58,7 @@ def test_unfinished_jobs_go(connection: AnyConnection) -> None:
 
 def test_dead_letters_alone(connection: AnyConnection) -> None:
     queue = _fill(connection)
-    assert value(connection, "purge_queue", queue=queue, dead_only=True) == 1
+    assert value(connection, "purge_queue", queue=queue, dead_only=True, all_jobs=False) == 1
     assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1}
     assert value(connection, "purge_queue", queue=queue, dead_only=True) == 0
 
@@ -69,9 +73,27 @@ def test_twice_in_one_transaction_and_rolled_back(connect: Connect) -> None:
     assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
 
 
-def test_refusals(connection: AnyConnection, queue: str) -> None:
+@pytest.mark.parametrize(
+    "selectors",
+    [
+        {},
+        {"dead_only": None, "all_jobs": None},
+        {"dead_only": False},
+        {"all_jobs": False},
+        {"dead_only": False, "all_jobs": False},
+        {"dead_only": True, "all_jobs": True},
+    ],
+)
+def test_it_must_be_said_what_goes(connection: AnyConnection, selectors: dict[str, Any]) -> None:
+    """Exactly one of both is true, or nothing is touched."""
+    queue = _fill(connection)
+    refused(connection, "22023", "purge_queue", queue=queue, **selectors)
+    assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
+
+
+@pytest.mark.parametrize("selector", ["dead_only", "all_jobs"])
+def test_refusals(connection: AnyConnection, queue: str, selector: str) -> None:
     enqueue(connection, queue)
-    refused(connection, "MQ002", "purge_queue", queue="no-such-queue")
-    refused(connection, "22004", "purge_queue", queue=None)
-    refused(connection, "22004", "purge_queue", queue=queue, dead_only=None)
+    refused(connection, "MQ002", "purge_queue", queue="no-such-queue", **{selector: True})
+    refused(connection, "22004", "purge_queue", queue=None, **{selector: True})
     assert len(call(connection, "claim_job", queue=queue)) == 1
