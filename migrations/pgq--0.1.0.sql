@@ -3277,6 +3277,7 @@ as $$
 #variable_conflict use_column
 declare
     settings pgq.topic_info;
+    existing pgq.topic_info;
     made pgq.topic;
     class pgq.storage_class;
 begin
@@ -3296,7 +3297,11 @@ begin
     );
 
     -- One that is there is found without a lock.
-    if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
+    select i.*
+    into existing
+    from pgq._topic_info(create_topic.topic) as i;
+
+    if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -3315,13 +3320,9 @@ begin
                 'notify', create_topic.notify
             ),
             create_topic.no_limit,
-            to_jsonb(i)
-        )
-        from pgq._topic_info(create_topic.topic) as i;
-
-        return query
-        select i.*
-        from pgq._topic_info(create_topic.topic) as i;
+            to_jsonb(existing)
+        );
+        return next existing;
         return;
     end if;
 
@@ -8499,6 +8500,7 @@ as $$
 #variable_conflict use_column
 declare
     settings pgq.queue_info;
+    existing pgq.queue_info;
     new_id bigint;
     class pgq.storage_class;
 begin
@@ -8528,7 +8530,11 @@ begin
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
-    if exists (select from pgq.queue as q where q.queue = create_queue.queue) then
+    select i.*
+    into existing
+    from pgq._queue_info(create_queue.queue) as i;
+
+    if existing.queue is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -8553,13 +8559,9 @@ begin
                 'notify', create_queue.notify
             ),
             create_queue.no_limit,
-            to_jsonb(i)
-        )
-        from pgq._queue_info(create_queue.queue) as i;
-
-        return query
-        select i.*
-        from pgq._queue_info(create_queue.queue) as i;
+            to_jsonb(existing)
+        );
+        return next existing;
         return;
     end if;
 

@@ -94,12 +94,12 @@ def claim_one(connection: AnyConnection, queue: str, **options: Any) -> Job:
 
 
 def enqueue(connection: AnyConnection, queue: str, payload: Any = None, **options: Any) -> int:
-    """Enqueue one job with a JSON payload, and return its id."""
+    """Enqueue one job, with a JSON payload unless it has a body, and return its id."""
     if "headers" in options:
         options["headers"] = Jsonb(options["headers"])
-    [[job_id, duplicate]] = call(
-        connection, "enqueue", queue=queue, payload=Jsonb(payload), **options
-    )
+    if "body" not in options:
+        options["payload"] = Jsonb(payload)
+    [[job_id, duplicate]] = call(connection, "enqueue", queue=queue, **options)
     assert isinstance(job_id, int)
     assert duplicate is False
     return job_id

@@ -17,6 +17,7 @@ as $$
 #variable_conflict use_column
 declare
     settings pgq.topic_info;
+    existing pgq.topic_info;
     made pgq.topic;
     class pgq.storage_class;
 begin
@@ -36,7 +37,11 @@ begin
     );
 
     -- One that is there is found without a lock.
-    if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
+    select i.*
+    into existing
+    from pgq._topic_info(create_topic.topic) as i;
+
+    if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -55,13 +60,9 @@ begin
                 'notify', create_topic.notify
             ),
             create_topic.no_limit,
-            to_jsonb(i)
-        )
-        from pgq._topic_info(create_topic.topic) as i;
-
-        return query
-        select i.*
-        from pgq._topic_info(create_topic.topic) as i;
+            to_jsonb(existing)
+        );
+        return next existing;
         return;
     end if;
 

@@ -23,6 +23,7 @@ as $$
 #variable_conflict use_column
 declare
     settings pgq.queue_info;
+    existing pgq.queue_info;
     new_id bigint;
     class pgq.storage_class;
 begin
@@ -52,7 +53,11 @@ begin
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
-    if exists (select from pgq.queue as q where q.queue = create_queue.queue) then
+    select i.*
+    into existing
+    from pgq._queue_info(create_queue.queue) as i;
+
+    if existing.queue is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -77,13 +82,9 @@ begin
                 'notify', create_queue.notify
             ),
             create_queue.no_limit,
-            to_jsonb(i)
-        )
-        from pgq._queue_info(create_queue.queue) as i;
-
-        return query
-        select i.*
-        from pgq._queue_info(create_queue.queue) as i;
+            to_jsonb(existing)
+        );
+        return next existing;
         return;
     end if;
 

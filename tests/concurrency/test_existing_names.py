@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from jobs import call, enqueue
-from log_support import Log, new_name, new_topic
+from log_support import Log, aside, new_name, new_topic, refused
+from support import backend_pid, wait_until_blocked
 
 OpenLog = Callable[..., Log]
 Hold = Callable[[Log, str], Any]
@@ -77,14 +78,16 @@ HOLDERS = [
 
 @pytest.mark.parametrize("hold", HOLDERS)
 def test_a_topic_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
-    """It is returned at once, as what is committed of it shows it."""
+    """It is returned at once, as what is committed of it shows it, or refused at once."""
     topic = new_topic(log, partitions=3, messages=1)
     log.alter_topic(topic=topic, retention="6 days")
     before = [row for row in log.list_topics() if row.topic == topic]
     holder = open_log()
     hold(holder, topic)
-    for settings in ({}, {"partitions": 3}, {"retention": "701 days"}, {"max_bytes": 1_000_000}):
-        assert [patient.create_topic(topic=topic, **settings)] == before
+    for same in ({}, {"partitions": 3}, {"retention": "6 days"}, {"no_limit": ["max_bytes"]}):
+        assert [patient.create_topic(topic=topic, **same)] == before
+    for other in ({"partitions": 5}, {"retention": "701 days"}, {"max_bytes": 1_000_000}):
+        refused("MQ005", patient.create_topic, topic=topic, **other)
 
 
 @pytest.mark.parametrize("hold", HOLDERS)
@@ -113,25 +116,58 @@ def _queue_alterer(session: Log, queue: str) -> None:
     "hold", [_creator, _first_creator, _queue_creator, _enqueuer, _queue_alterer]
 )
 def test_a_queue_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
-    """The error comes at once."""
+    """It is returned at once, as what is committed of it shows it, or refused at once."""
     queue = new_name()
-    call(log.connection, "create_queue", queue=queue, retention="7 days")
+    created = call(log.connection, "create_queue", queue=queue, retention="7 days")
     holder = open_log()
     hold(holder, queue)
-    for retention in ("7 days", "701 days"):
-        with pytest.raises(psycopg.Error) as caught:
-            call(patient.connection, "create_queue", queue=queue, retention=retention)
-        assert caught.value.sqlstate == "MQ005"
+    for settings in ({}, {"retention": "7 days"}, {"notify": False}):
+        assert call(patient.connection, "create_queue", queue=queue, **settings) == created
+    with pytest.raises(psycopg.Error) as caught:
+        call(patient.connection, "create_queue", queue=queue, retention="701 days")
+    assert caught.value.sqlstate == "MQ005"
+
+
+DROPS: dict[str, tuple[dict[str, str], str]] = {
+    "create_topic": ({"topic": "a"}, "drop_topic"),
+    "create_group": ({"topic": "t", "consumer_group": "a"}, "drop_group"),
+    "create_queue": ({"queue": "a"}, "drop_queue"),
+}
+
+
+@pytest.mark.parametrize("create", DROPS)
+def test_one_that_is_dropped_while_it_is_compared(
+    connect: Callable[..., psycopg.Connection[Any]],
+    connection: psycopg.Connection[Any],
+    create: str,
+) -> None:
+    """What was found is returned, and not nothing."""
+    arguments, drop = DROPS[create]
+    call(connection, "create_topic", topic="t")
+    created = call(connection, create, **arguments)
+    connection.execute(
+        "create or replace function pgq._check_settings_equal("
+        "kind text, name text, given jsonb, no_limit text[], existing jsonb)"
+        " returns void language plpgsql as"
+        " $$ begin perform pg_catalog.pg_advisory_xact_lock(1); end $$"
+    )
+    connection.execute("select pg_advisory_lock(1)")
+    creator = connect(autocommit=True)
+    found = aside(lambda: call(creator, create, **arguments))
+    wait_until_blocked(connection, backend_pid(creator))
+    call(connection, drop, **arguments)
+    connection.execute("select pg_advisory_unlock(1)")
+    assert found.result(30) == created
 
 
 def test_nothing_is_left_of_a_creation_that_was_none(log: Log) -> None:
-    """No class and no segment are made for the settings of a topic that exists."""
+    """No class and no segment are made for the settings of a topic or queue that exists."""
     topic = new_topic(log)
     count = "select (select count(*) from pgq.storage_class), (select count(*) from pgq.segment)"
     before = log.execute(count).fetchone()
-    log.create_topic(topic=topic, retention="702 days")
+    refused("MQ005", log.create_topic, topic=topic, retention="702 days")
+    queue = new_name()
+    call(log.connection, "create_queue", queue=queue, retention="7 days")
     with pytest.raises(psycopg.Error):
-        queue = new_name()
-        call(log.connection, "create_queue", queue=queue, retention="7 days")
         call(log.connection, "create_queue", queue=queue, retention="703 days")
     assert log.execute(count).fetchone() == before

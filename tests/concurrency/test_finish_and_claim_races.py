@@ -246,7 +246,7 @@ def test_beside_a_purge(
     jobs = ORDERS[order](claim(connection, queue, 3))
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     with gate.stopping(worker, lambda: go_on_or_lose(worker, queue, jobs)) as answer:
-        purged = aside(lambda: value(purger, "purge_queue", queue=queue))
+        purged = aside(lambda: value(purger, "purge_queue", queue=queue, all_jobs=True))
         settled(connection, purger, purged)
     assert results(answer, purged) in ([[], 0], [LOST, 3])
     assert stats(connection, queue) == {}

@@ -220,7 +220,7 @@ def test_jobs_given_back_are_found(
     job = claim_one(connection, queue)
     assert (job.job_id, job.attempt) == (job_id, 2)
     assert value(connection, "nack", job_id=job_id, lease_token=job.lease_token)
-    assert call(connection, "redrive", queue=queue) == [(1,)]
+    assert call(connection, "redrive", queue=queue, all_jobs=True) == [(1,)]
     assert claim_one(connection, queue).job_id == job_id
 
 

@@ -62,7 +62,7 @@ def test_a_purge_beside_a_batch(
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     ids = ORDERS[order](ids)
     with gate.stopping(worker, lambda: _batch(worker, function, ids, token)) as ended:
-        purged = aside(lambda: value(purger, "purge_queue", queue=queue))
+        purged = aside(lambda: value(purger, "purge_queue", queue=queue, all_jobs=True))
         settled(connection, purger, purged)
     kept, gone = results(ended, purged)
     if function in ("ack_batch", "archive_job_batch"):
@@ -85,7 +85,8 @@ def test_a_batch_beside_a_purge(
     gate = Gate(connection)
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     ids = ORDERS[order](ids)
-    with gate.stopping(purger, lambda: value(purger, "purge_queue", queue=queue)) as purged:
+    purge = {"queue": queue, "all_jobs": True}
+    with gate.stopping(purger, lambda: value(purger, "purge_queue", **purge)) as purged:
         ended = aside(lambda: _batch(worker, function, ids, token))
         settled(connection, worker, ended)
     kept, gone = results(ended, purged)
@@ -161,10 +162,11 @@ def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
     def purge(session: AnyConnection, chance: random.Random) -> None:
         # not before there is something to quarrel over
         if stats(session, queue).get("leased", 0) >= 60:
-            value(session, "purge_queue", queue=queue, dead_only=chance.random() < 0.2)
+            which = "dead_only" if chance.random() < 0.2 else "all_jobs"
+            value(session, "purge_queue", **{"queue": queue, which: True})
 
     def redrive(session: AnyConnection, chance: random.Random) -> None:
-        value(session, "redrive", queue=queue)
+        value(session, "redrive", queue=queue, all_jobs=True)
         call(session, "cleanup")
 
     crew = [produce, produce, work, work, work, purge, redrive]
@@ -174,5 +176,5 @@ def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
             for seed, job in enumerate(crew)
         ]
     )
-    value(connection, "purge_queue", queue=queue)
+    value(connection, "purge_queue", queue=queue, all_jobs=True)
     assert stats(connection, queue) == {}

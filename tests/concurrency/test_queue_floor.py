@@ -205,21 +205,22 @@ def _give_back(session: AnyConnection, queue: str, job: Job) -> None:
 
 
 def _revive(session: AnyConnection, queue: str, job: Job) -> None:
-    assert value(session, "redrive", queue=queue) == 1
+    assert value(session, "redrive", queue=queue, all_jobs=True) == 1
 
 
-def _shorten(session: AnyConnection, queue: str, job: Job) -> None:
-    arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
-    assert value(session, "extend_lease", **arguments, lease="1 microsecond")
+def _lease_briefly(session: AnyConnection, queue: str, job: Job) -> None:
+    _give_back(session, queue, job)
+    session.commit()
+    assert claim_one(session, queue, lease="1 microsecond").job_id == job.job_id
 
 
-@pytest.mark.parametrize("change", [_give_back, _revive, _shorten])
+@pytest.mark.parametrize("change", [_give_back, _revive, _lease_briefly])
 def test_a_job_put_back_by_an_open_transaction(
     shared_connect: Connect,
     connection: AnyConnection,
     change: Callable[[AnyConnection, str, Job], None],
 ) -> None:
-    """nack without delay, redrive, and a lease made short."""
+    """nack without delay, redrive, and a lease that is over before its claim commits."""
     queue = new_queue(connection, lease="1 hour", max_attempts=1 if change is _revive else 5)
     enqueue(connection, queue, "put back")
     job = claim_one(connection, queue)
@@ -232,6 +233,23 @@ def test_a_job_put_back_by_an_open_transaction(
     session.commit()
     again = claim_one(connection, queue)
     assert (again.job_id, again.payload) == (job.job_id, "put back")
+
+
+def test_a_lease_that_an_open_transaction_keeps(
+    shared_connect: Connect, connection: AnyConnection, shared_clock: Clock
+) -> None:
+    """The job is written anew with the time it had, which is past when that commits."""
+    queue = new_queue(connection)
+    raise_floor(connection, queue)
+    job_id = enqueue(connection, queue)
+    job = claim_one(connection, queue, lease="10 seconds")
+    session = shared_connect()
+    arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
+    assert value(session, "extend_lease", **arguments, lease="1 microsecond")
+    shared_clock.advance("11 seconds")
+    work_on(connection, queue)
+    session.commit()
+    assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
 
 
 def test_a_claim_that_is_rolled_back(shared_connect: Connect, connection: AnyConnection) -> None:

@@ -44,9 +44,9 @@ def test_a_whole_life(shared_connect: Connect, level: str) -> None:
         assert value(session, "extend_lease", job_id=kept.job_id, lease_token=token)
         assert value(session, "nack", job_id=failed.job_id, lease_token=token)
         assert value(session, "ack", job_id=done.job_id, lease_token=token)
-        assert value(session, "redrive", queue=queue) == 1
+        assert value(session, "redrive", queue=queue, all_jobs=True) == 1
         assert claim_one(session, queue).job_id == failed.job_id
-        assert value(session, "purge_queue", queue=queue) == 2
+        assert value(session, "purge_queue", queue=queue, all_jobs=True) == 2
     session.commit()
     # and each in a transaction of its own
     enqueue(session, queue)

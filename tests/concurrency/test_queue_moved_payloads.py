@@ -63,7 +63,7 @@ def test_a_claim_of_a_job_whose_payload_was_moved(
         cleanup(connection)
     for job in claim(connection, queue, 2):
         value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
-    value(connection, "redrive", queue=queue)
+    value(connection, "redrive", queue=queue, all_jobs=True)
     session = old_session(connect, level)
     # it reads no leaf, so nothing keeps cleanup from emptying it
     done: list[str] = []

@@ -184,7 +184,7 @@ def test_a_job_enqueued_by_an_old_snapshot(
 def _change(connection: AnyConnection, queue: str, change: str) -> None:
     """What becomes of the first of the jobs."""
     if change == "purge":
-        value(connection, "purge_queue", queue=queue)
+        value(connection, "purge_queue", queue=queue, all_jobs=True)
         return
     job = claim_one(connection, queue)
     arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
@@ -252,9 +252,10 @@ def test_a_letter_redriven_since(
     job = claim_one(connection, queue)
     value(connection, "nack", job_id=job_id, lease_token=job.lease_token)
     session, other = old_session(connect, level), old_session(connect, level)
-    assert value(connection, "redrive", queue=queue) == 1
-    assert answer_of(session, lambda: value(session, "redrive", queue=queue)) in (0, TRY_AGAIN)
-    purge = {"queue": queue, "dead_only": dead_only}
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
+    redrive = {"queue": queue, "all_jobs": True}
+    assert answer_of(session, lambda: value(session, "redrive", **redrive)) in (0, TRY_AGAIN)
+    purge = {"queue": queue, "dead_only" if dead_only else "all_jobs": True}
     answer = answer_of(other, lambda: value(other, "purge_queue", **purge))
     assert answer in (0, 1, TRY_AGAIN)
     assert stats(connection, queue) == ({} if answer == 1 else {"ready": 1})
@@ -271,7 +272,8 @@ def test_a_purge_with_an_old_snapshot(
     enqueue_many(connection, queue, 3)
     session = old_session(connect, level)
     _change(connection, queue, change)
-    answer = second_answer_of(session, lambda: value(session, "purge_queue", queue=queue))
+    purge = {"queue": queue, "all_jobs": True}
+    answer = second_answer_of(session, lambda: value(session, "purge_queue", **purge))
     assert answer == (2 if change in ("ack", "archive_job") else 3)
     assert stats(connection, queue) == {}
 

@@ -107,7 +107,7 @@ def test_a_job_that_dies_while_it_is_purged(
     job = claim_one(connection, queue)
     worker, purger = shared_connect(), shared_connect(autocommit=True)
     assert value(worker, "nack", job_id=job.job_id, lease_token=job.lease_token)
-    purged = aside(lambda: value(purger, "purge_queue", queue=queue))
+    purged = aside(lambda: value(purger, "purge_queue", queue=queue, all_jobs=True))
     wait_until_blocked(connection, backend_pid(purger))
     worker.commit()
     assert purged.result(30) == 1
@@ -122,7 +122,7 @@ def test_a_job_that_is_acked_while_it_is_purged(
     job = claim_one(connection, queue)
     worker, purger = shared_connect(), shared_connect(autocommit=True)
     assert value(worker, "ack", job_id=job.job_id, lease_token=job.lease_token)
-    purged = aside(lambda: value(purger, "purge_queue", queue=queue))
+    purged = aside(lambda: value(purger, "purge_queue", queue=queue, all_jobs=True))
     wait_until_blocked(connection, backend_pid(purger))
     worker.commit()
     assert purged.result(30) == 0
@@ -138,7 +138,7 @@ def test_two_redrives(shared_connect: Connect, connection: AnyConnection) -> Non
     job = claim_one(connection, queue)
     value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
     one, other = shared_connect(), shared_connect(autocommit=True)
-    assert value(one, "redrive", queue=queue) == 1
+    assert value(one, "redrive", queue=queue, all_jobs=True) == 1
     second = aside(lambda: value(other, "redrive", queue=queue, job_id=job.job_id))
     wait_until_blocked(connection, backend_pid(other))
     one.commit()

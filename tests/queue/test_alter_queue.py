@@ -28,6 +28,7 @@ CHANGES: dict[str, Any] = {
     "lease": timedelta(minutes=5),
     "max_attempts": 9,
     "delay": timedelta(seconds=3),
+    "job_ttl": timedelta(days=3),
     "retention": timedelta(days=2),
     "backoff": timedelta(seconds=7),
     "backoff_max": timedelta(minutes=7),
@@ -67,14 +68,25 @@ def test_zero_is_a_value(connection: AnyConnection) -> None:
 
 
 def test_limits_are_lifted_by_name(connection: AnyConnection, queue: str) -> None:
-    call(connection, "alter_queue", queue=queue, no_limit=["max_attempts", "retention"])
-    found = settings(connection, queue)
-    assert (found["max_attempts"], found["retention"]) == (None, None)
-    call(connection, "alter_queue", queue=queue, max_attempts=2, retention="1 day")
-    found = settings(connection, queue)
-    assert (found["max_attempts"], found["retention"]) == (2, timedelta(days=1))
+    before = _limits(connection, queue)
+    expected: dict[str, Any] = before
+    for name in before:
+        [answer] = call(connection, "alter_queue", queue=queue, no_limit=[name])
+        assert answer == tuple(settings(connection, queue).values())
+        expected = {**expected, name: None}
+        assert _limits(connection, queue) == expected
+    # lifted again, they stay so until they are set
+    call(connection, "alter_queue", queue=queue, no_limit=[*before])
     call(connection, "alter_queue", queue=queue, no_limit=[])
-    assert settings(connection, queue)["max_attempts"] == 2
+    assert _limits(connection, queue) == dict.fromkeys(before)
+    call(connection, "alter_queue", queue=queue, **before)
+    assert _limits(connection, queue) == before
+
+
+def _limits(connection: AnyConnection, queue: str) -> dict[str, Any]:
+    """The settings that may have no limit."""
+    found = settings(connection, queue)
+    return {name: found[name] for name in ("max_attempts", "job_ttl", "retention")}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +97,9 @@ def test_limits_are_lifted_by_name(connection: AnyConnection, queue: str) -> Non
         ("22023", {"max_attempts": 0}),
         ("22023", {"delay": "-1 s"}),
         ("22023", {"delay": "14 days"}),
+        ("22023", {"job_ttl": "0"}),
+        ("22023", {"job_ttl": "-1 day"}),
+        ("22023", {"job_ttl": "1 hour", "delay": "1 hour"}),
         ("22023", {"retention": "0"}),
         ("22023", {"retention": "-1 day"}),
         ("22023", {"backoff": "-1 s"}),
@@ -103,11 +118,14 @@ def test_refusals(
     refused(connection, sqlstate, "alter_queue", **{"queue": queue, **bad})
 
 
-def test_delay_and_retention_are_checked_together(connection: AnyConnection) -> None:
-    queue = new_queue(connection, delay="1 hour", retention="1 day")
-    refused(connection, "22023", "alter_queue", queue=queue, retention="1 hour")
-    call(connection, "alter_queue", queue=queue, retention="2 hours", delay="90 minutes")
-    call(connection, "alter_queue", queue=queue, no_limit=["retention"], delay="30 days")
+def test_delay_and_job_ttl_are_checked_together(connection: AnyConnection) -> None:
+    """With what the queue has where one of them is not given; the retention does not matter."""
+    queue = new_queue(connection, delay="1 hour", job_ttl="1 day")
+    refused(connection, "22023", "alter_queue", queue=queue, job_ttl="1 hour")
+    refused(connection, "22023", "alter_queue", queue=queue, delay="1 day")
+    call(connection, "alter_queue", queue=queue, job_ttl="2 hours", delay="90 minutes")
+    call(connection, "alter_queue", queue=queue, retention="1 minute")
+    call(connection, "alter_queue", queue=queue, no_limit=["job_ttl"], delay="30 days")
 
 
 def test_stored_jobs_keep_their_times(connection: AnyConnection, queue: str, clock: Clock) -> None:
@@ -122,6 +140,7 @@ def test_stored_jobs_keep_their_times(connection: AnyConnection, queue: str, clo
         queue=queue,
         lease="10 minutes",
         delay="1 hour",
+        job_ttl="1 day",
         retention="1 day",
     )
     assert connection.execute(times, [leased, waiting]).fetchall() == before
@@ -134,10 +153,10 @@ def test_stored_jobs_keep_their_times(connection: AnyConnection, queue: str, clo
     assert timedelta(minutes=9) < lease <= timedelta(minutes=10)
 
 
-def test_new_delay_and_retention_are_for_new_jobs(
+def test_new_delay_and_job_ttl_are_for_new_jobs(
     connection: AnyConnection, queue: str, clock: Clock
 ) -> None:
-    call(connection, "alter_queue", queue=queue, delay="1 minute", retention="1 hour")
+    call(connection, "alter_queue", queue=queue, delay="1 minute", job_ttl="1 hour")
     enqueue(connection, queue)
     assert stats(connection, queue) == {"delayed": 1}
     clock.advance("61 minutes")

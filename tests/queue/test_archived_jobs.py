@@ -9,7 +9,7 @@ from jobs import AnyConnection, claim_one, enqueue, new_queue, row, value
 
 def test_what_it_shows(connection: AnyConnection, queue: str) -> None:
     first = enqueue(connection, queue, [1], label="l", key="k", headers={"h": "1"})
-    second = value(connection, "enqueue", queue=queue, body=b"\x00")
+    second = enqueue(connection, queue, body=b"\x00")
     job = claim_one(connection, queue)
     value(connection, "ack", job_id=first, lease_token=job.lease_token)
     job = claim_one(connection, queue)

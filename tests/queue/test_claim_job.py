@@ -10,6 +10,7 @@ import pytest
 from jobs import (
     AnyConnection,
     Connect,
+    call,
     claim,
     claim_one,
     enqueue,
@@ -201,12 +202,23 @@ def test_all_crashed(connection: AnyConnection, clock: Clock) -> None:
 
 
 def test_without_a_limit_it_goes_on(connection: AnyConnection, clock: Clock) -> None:
-    queue = new_queue(connection, max_attempts=None)
+    queue = new_queue(connection, no_limit=["max_attempts"])
     enqueue(connection, queue)
     for attempt in range(1, 12):
         assert claim_one(connection, queue).attempt == attempt
         clock.advance("31 seconds")
     assert stats(connection, queue) == {"ready": 1}
+
+
+def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
+    ids = enqueue_many(connection, queue, 3)
+    [job] = call(connection, "claim_job", queue=queue, max_jobs=None, lease=None, label=None)
+    assert job[0] == ids[0]
+    # with a label, and a priority that is not the first, too
+    last = enqueue_many(connection, queue, 2, priority=9, labels=["l", "l"])
+    [job] = call(connection, "claim_job", queue=queue, max_jobs=None, label="l")
+    assert job[0] == last[0]
+    assert stats(connection, queue) == {"ready": 3, "leased": 2}
 
 
 def test_nothing_to_do(connection: AnyConnection, queue: str) -> None:
@@ -224,7 +236,6 @@ def test_nothing_to_do(connection: AnyConnection, queue: str) -> None:
         ("22023", {"max_jobs": -1}),
         ("22023", {"max_jobs": -2147483648}),
         ("22023", {"max_jobs": 100_001}),
-        ("22004", {"max_jobs": None}),
         ("22023", {"lease": "0"}),
         ("22023", {"lease": "-1 second"}),
         ("22023", {"lease": "36501 days"}),

@@ -100,8 +100,8 @@ def _given_back_by_crashes(connection: AnyConnection, clock: Clock) -> None:
     clock.advance("2 minutes")
 
 
-def _paused_without_retention(connection: AnyConnection, clock: Clock) -> None:
-    queue = new_queue(connection, retention=None, max_attempts=None)
+def _paused_without_limits(connection: AnyConnection, clock: Clock) -> None:
+    queue = new_queue(connection, no_limit=["job_ttl", "retention", "max_attempts"])
     _fill(connection, queue, WAITING)
     call(connection, "pause_queue", queue=queue)
 
@@ -112,7 +112,7 @@ KINDS = [
     _leased,
     _leased_for_the_last_time,
     _given_back_by_crashes,
-    _paused_without_retention,
+    _paused_without_limits,
 ]
 
 
@@ -176,10 +176,10 @@ def test_a_lost_last_attempt_behind_thousands_that_wait(
 def test_an_expired_job_behind_thousands_that_wait(
     connect: Connect, connection: AnyConnection, clock: Clock
 ) -> None:
-    """The one that came last expires first: the retention was longer when the others came."""
-    queue = new_queue(connection, retention="30 days")
+    """The one that came last expires first: job_ttl was longer when the others came."""
+    queue = new_queue(connection, job_ttl="30 days")
     _fill(connection, queue, WAITING)
-    call(connection, "alter_queue", queue=queue, retention="1 hour")
+    call(connection, "alter_queue", queue=queue, job_ttl="1 hour")
     enqueue(connection, queue, "last", priority=9)
     connection.execute("vacuum analyze")
     clock.advance("61 minutes")
@@ -207,7 +207,7 @@ def _until_no_more(connection: AnyConnection) -> list[dict[str, int]]:
 
 def test_many_expire_at_once(connection: AnyConnection, clock: Clock) -> None:
     """A call ends its share and says that there is more; the next one goes on."""
-    queue, other = (new_queue(connection, retention="1 hour") for _ in range(2))
+    queue, other = (new_queue(connection, job_ttl="1 hour") for _ in range(2))
     _fill(connection, queue, 20_000)
     enqueue_many(connection, other, 5_000)
     stays = new_queue(connection)
@@ -238,7 +238,7 @@ def test_many_lose_their_last_workers_at_once(connection: AnyConnection, clock: 
 
 def test_some_expire_and_some_die(connection: AnyConnection, clock: Clock) -> None:
     """Together they are not more than one call may end, and neither sort starves the other."""
-    expiring = new_queue(connection, retention="1 hour")
+    expiring = new_queue(connection, job_ttl="1 hour")
     dying = new_queue(connection, max_attempts=1)
     enqueue_many(connection, expiring, 8_000)
     enqueue_many(connection, dying, 8_000)
@@ -256,7 +256,7 @@ def test_a_rolled_back_call_has_ended_none(
     connect: Connect, connection: AnyConnection, clock: Clock
 ) -> None:
     """Two calls in one transaction end two shares."""
-    queue = new_queue(connection, retention="1 hour")
+    queue = new_queue(connection, job_ttl="1 hour")
     _fill(connection, queue, 30_000)
     clock.advance("61 minutes")
     session = connect()
@@ -273,7 +273,7 @@ def test_jobs_that_others_hold_do_not_keep_it_busy(
     connect: Connect, connection: AnyConnection, clock: Clock
 ) -> None:
     """Expired jobs that an open transaction has locked are passed by, those behind them go."""
-    queue = new_queue(connection, retention="1 hour", max_attempts=None)
+    queue = new_queue(connection, job_ttl="1 hour", no_limit=["max_attempts"])
     enqueue_many(connection, queue, 12_000)
     jobs = claim(connection, queue, 12_000, lease="1 minute")
     enqueue_many(connection, queue, 50)
@@ -285,4 +285,4 @@ def test_jobs_that_others_hold_do_not_keep_it_busy(
     assert sum(each["jobs expired"] for each in calls) == 50
     session.rollback()
     assert sum(each["jobs expired"] for each in _until_no_more(connection)) == 12_000
-    assert value(connection, "purge_queue", queue=queue) == 0
+    assert value(connection, "purge_queue", queue=queue, all_jobs=True) == 0

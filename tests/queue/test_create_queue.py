@@ -1,21 +1,20 @@
-"""create_queue: settings and their limits, names, and who wins when two create the same."""
+"""create_queue: settings and their limits, names, and what it says to one that exists."""
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
-from jobs import AnyConnection, Connect, call, failure, new_name, refused, settings
-from support import backend_pid, wait_until_blocked
+from jobs import AnyConnection, Connect, call, failure, new_name, refused, settings, stored
 
 DEFAULTS = {
     "lease": timedelta(seconds=30),
     "max_attempts": 5,
     "delay": timedelta(0),
+    "job_ttl": timedelta(days=14),
     "retention": timedelta(days=14),
     "backoff": timedelta(seconds=1),
     "backoff_max": timedelta(hours=1),
@@ -24,6 +23,21 @@ DEFAULTS = {
     "notify": False,
     "paused": False,
 }
+
+CHOSEN: dict[str, Any] = {
+    "lease": timedelta(minutes=5),
+    "max_attempts": 9,
+    "delay": timedelta(seconds=3),
+    "job_ttl": timedelta(days=3),
+    "retention": timedelta(days=2),
+    "backoff": timedelta(seconds=7),
+    "backoff_max": timedelta(minutes=7),
+    "backoff_jitter": 0.5,
+    "archive": False,
+    "notify": True,
+}
+
+LIMITS = ["max_attempts", "job_ttl", "retention"]
 
 BAD_NAMES = [
     "",
@@ -43,34 +57,34 @@ BAD_SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("22023", {"lease": "0"}),
     ("22023", {"lease": "-1 second"}),
     ("22023", {"lease": "36501 days"}),
-    ("22004", {"lease": None}),
     ("22023", {"max_attempts": 0}),
     ("22023", {"max_attempts": -1}),
     ("22023", {"delay": "-1 second"}),
-    ("22004", {"delay": None}),
+    ("22023", {"job_ttl": "0"}),
+    ("22023", {"job_ttl": "-1 day"}),
+    ("22023", {"job_ttl": "36501 days"}),
     ("22023", {"retention": "0"}),
     ("22023", {"retention": "-1 day"}),
     ("22023", {"retention": "36501 days"}),
-    ("22023", {"delay": "1 day", "retention": "1 day"}),
-    ("22023", {"delay": "2 days", "retention": "1 day"}),
+    ("22023", {"delay": "1 day", "job_ttl": "1 day"}),
+    ("22023", {"delay": "2 days", "job_ttl": "1 day"}),
     ("22023", {"delay": "15 days"}),
     ("22023", {"backoff": "-1 second"}),
-    ("22004", {"backoff": None}),
     ("22023", {"backoff_max": "-1 second"}),
-    ("22004", {"backoff_max": None}),
     ("22023", {"backoff_jitter": -0.1}),
     ("22023", {"backoff_jitter": 1.1}),
     ("22023", {"backoff_jitter": float("nan")}),
-    ("22004", {"backoff_jitter": None}),
-    ("22004", {"archive": None}),
-    ("22004", {"notify": None}),
+    ("22023", {"no_limit": ["lease"]}),
+    ("22023", {"no_limit": ["max_attempts", None]}),
 ]
 
 
-def test_defaults(connection: AnyConnection) -> None:
+@pytest.mark.parametrize("nulls", [{}, {**dict.fromkeys(CHOSEN), "no_limit": None}])
+def test_defaults(connection: AnyConnection, nulls: dict[str, None]) -> None:
+    """A setting that is null has its default, as one that is not given."""
     name = new_name()
     before = datetime.now().astimezone()
-    [created] = call(connection, "create_queue", queue=name)
+    [created] = call(connection, "create_queue", queue=name, **nulls)
     found = settings(connection, name)
     assert created == tuple(found.values())
     assert found.pop("queue") == name
@@ -80,35 +94,108 @@ def test_defaults(connection: AnyConnection) -> None:
 
 
 def test_every_setting_is_kept(connection: AnyConnection) -> None:
-    chosen = {
-        "lease": timedelta(minutes=5),
-        "max_attempts": 9,
-        "delay": timedelta(seconds=3),
-        "retention": timedelta(days=2),
-        "backoff": timedelta(seconds=7),
-        "backoff_max": timedelta(minutes=7),
-        "backoff_jitter": 0.5,
-        "archive": False,
-        "notify": True,
+    name = new_name()
+    call(connection, "create_queue", queue=name, **CHOSEN)
+    found = settings(connection, name)
+    assert {setting: found[setting] for setting in CHOSEN} == CHOSEN
+
+
+@pytest.mark.parametrize("lifted", [[], *([name] for name in LIMITS), LIMITS])
+def test_no_limit(connection: AnyConnection, lifted: list[str]) -> None:
+    """Those that are named have none, the others their default."""
+    name = new_name()
+    [created] = call(connection, "create_queue", queue=name, no_limit=lifted)
+    found = settings(connection, name)
+    assert created == tuple(found.values())
+    assert {setting: found[setting] for setting in DEFAULTS} == {
+        **DEFAULTS,
+        **dict.fromkeys(lifted),
     }
+
+
+# ---------------------------------------------------------------------------- what exists
+
+
+def test_one_that_exists_is_returned(connection: AnyConnection) -> None:
+    """As it is, if it has the settings that are given; what is not given is not compared."""
     name = new_name()
-    call(connection, "create_queue", queue=name, **chosen)
-    found = settings(connection, name)
-    assert {setting: found[setting] for setting in chosen} == chosen
+    [created] = call(connection, "create_queue", queue=name, **CHOSEN)
+    connection.execute("select pgq.pause_queue(%s)", [name])
+    expected = (*created[:-3], True, *created[-2:])
+    before = stored(connection)
+    for given in ({}, *({setting: value} for setting, value in CHOSEN.items()), CHOSEN):
+        assert call(connection, "create_queue", queue=name, **given) == [expected], given
+    assert call(connection, "create_queue", queue=name, **dict.fromkeys(CHOSEN)) == [expected]
+    assert stored(connection) == before
 
 
-def test_null_lifts_attempts_and_retention(connection: AnyConnection) -> None:
+def test_what_it_is_now_is_compared(connection: AnyConnection, queue: str) -> None:
+    """Not what it was created with."""
+    call(connection, "alter_queue", queue=queue, lease="1 hour", no_limit=["retention"])
+    [found] = call(connection, "create_queue", queue=queue, lease="1 hour", no_limit=["retention"])
+    assert found == tuple(settings(connection, queue).values())
+    refused(connection, "MQ005", "create_queue", queue=queue, lease="30 seconds")
+
+
+OTHERS: dict[str, tuple[Any, str, str]] = {
+    "lease": ("1 minute", "00:01:00", "00:05:00"),
+    "max_attempts": (5, "5", "9"),
+    "delay": ("0", "00:00:00", "00:00:03"),
+    "job_ttl": ("14 days", "14 days", "3 days"),
+    "retention": ("48 hours", "48:00:00", "2 days"),
+    "backoff": ("0", "00:00:00", "00:00:07"),
+    "backoff_max": ("1 hour", "01:00:00", "00:07:00"),
+    "backoff_jitter": (0, "0", "0.5"),
+    "archive": (True, "true", "false"),
+    "notify": (False, "false", "true"),
+}
+
+
+def test_each_setting_that_differs_is_named(connection: AnyConnection) -> None:
+    """With what was given and what the queue has, and with what to do; nothing changes."""
     name = new_name()
-    call(connection, "create_queue", queue=name, max_attempts=None, retention=None)
-    found = settings(connection, name)
-    assert (found["max_attempts"], found["retention"]) == (None, None)
+    call(connection, "create_queue", queue=name, **CHOSEN)
+    assert [*OTHERS] == [*CHOSEN]
+    for setting, (other, given, has) in OTHERS.items():
+        # those that agree are not named
+        arguments = {"queue": name, **CHOSEN, setting: other}
+        refused(connection, "MQ005", "create_queue", **arguments)
+        error = failure(connection, "create_queue", **arguments)
+        assert f'"{name}"' in str(error.diag.message_primary)
+        assert error.diag.message_detail == f"{setting}: given {given}, has {has}."
+        assert "pgq.alter_queue" in str(error.diag.message_hint)
+    others = {setting: other for setting, (other, _, _) in OTHERS.items()}
+    error = failure(connection, "create_queue", queue=name, **others)
+    assert error.diag.message_detail == (
+        "; ".join(f"{s}: given {given}, has {has}" for s, (_, given, has) in sorted(OTHERS.items()))
+        + "."
+    )
 
 
-def test_an_existing_queue_stays_as_it_is(connection: AnyConnection, queue: str) -> None:
-    refused(connection, "MQ005", "create_queue", queue=queue, lease="1 hour")
-    error = failure(connection, "create_queue", queue=queue)
-    assert f'"{queue}"' in str(error)
-    assert error.diag.message_hint
+def test_a_limit_that_is_lifted_is_compared(connection: AnyConnection) -> None:
+    """Where there is none and one is given, and the other way round."""
+    limited, unlimited = new_name(), new_name()
+    call(connection, "create_queue", queue=limited, **CHOSEN)
+    call(connection, "create_queue", queue=unlimited, no_limit=LIMITS)
+    for setting in LIMITS:
+        call(connection, "create_queue", queue=unlimited, no_limit=[setting])
+        _, _, has = OTHERS[setting]
+        for queue, given, detail in (
+            (limited, {"no_limit": [setting]}, f"given no limit, has {has}"),
+            (unlimited, {setting: CHOSEN[setting]}, f"given {has}, has no limit"),
+        ):
+            refused(connection, "MQ005", "create_queue", queue=queue, **given)
+            error = failure(connection, "create_queue", queue=queue, **given)
+            assert error.diag.message_detail == f"{setting}: {detail}."
+
+
+def test_bad_arguments_are_refused_before(connection: AnyConnection, queue: str) -> None:
+    """What no queue can have is not compared with what this one has."""
+    refused(connection, "22023", "create_queue", queue=queue, lease="0")
+    refused(connection, "22023", "create_queue", queue=queue, no_limit=["lease"])
+
+
+# ---------------------------------------------------------------------------- names
 
 
 def test_names(connection: AnyConnection) -> None:
@@ -137,8 +224,9 @@ def test_two_in_one_transaction(connect: Connect) -> None:
     call(connection, "create_queue", queue=first)
     call(connection, "create_queue", queue=second, retention="5 hours")
     with pytest.raises(psycopg.Error) as caught, connection.transaction():
-        call(connection, "create_queue", queue=first)
+        call(connection, "create_queue", queue=first, retention="5 hours")
     assert caught.value.sqlstate == "MQ005"
+    assert call(connection, "create_queue", queue=first, retention="14 days")
     connection.commit()
     assert settings(connection, first)["retention"] == timedelta(days=14)
     assert settings(connection, second)["retention"] == timedelta(hours=5)
@@ -151,48 +239,3 @@ def test_rollback_leaves_nothing(connect: Connect) -> None:
     connection.rollback()
     call(connection, "create_queue", queue=name)
     connection.commit()
-
-
-@pytest.mark.parametrize("winner_commits", [True, False])
-def test_two_sessions_create_the_same(
-    connect: Connect, connection: AnyConnection, winner_commits: bool
-) -> None:
-    """The second waits for the first and then knows."""
-    name = new_name()
-    first, second = connect(), connect(autocommit=True)
-    call(first, "create_queue", queue=name)
-    codes: list[str | None] = []
-
-    def create() -> None:
-        try:
-            call(second, "create_queue", queue=name)
-            codes.append(None)
-        except psycopg.Error as error:
-            codes.append(error.sqlstate)
-
-    thread = threading.Thread(target=create)
-    thread.start()
-    wait_until_blocked(connection, backend_pid(second))
-    first.commit() if winner_commits else first.rollback()
-    thread.join()
-    assert codes == ["MQ005" if winner_commits else None]
-    assert settings(connection, name)["queue"] == name
-
-
-def test_a_storage_class_that_vanishes_meanwhile(
-    connect: Connect, connection: AnyConnection
-) -> None:
-    """cleanup forgets a retention that nobody uses just when somebody is about to use it."""
-    connection.execute("insert into pgq.storage_class (retention) values ('77 hours')")
-    remover, creator = connect(), connect(autocommit=True)
-    remover.execute("select from pgq.storage_class where retention = '77 hours' for update")
-    name = new_name()
-    thread = threading.Thread(
-        target=lambda: call(creator, "create_queue", queue=name, retention="77 hours")
-    )
-    thread.start()
-    wait_until_blocked(connection, backend_pid(creator))
-    remover.execute("delete from pgq.storage_class where retention = '77 hours'")
-    remover.commit()
-    thread.join()
-    assert settings(connection, name)["retention"] == timedelta(hours=77)

@@ -17,7 +17,7 @@ def test_what_it_shows(connection: AnyConnection) -> None:
     queue = new_queue(connection, max_attempts=1)
     [before] = row(connection, "select pgq._clock()")
     first = enqueue(connection, queue, [1], priority=2, label="l", key="k", headers={"h": "1"})
-    second = value(connection, "enqueue", queue=queue, body=b"\x00", priority=3)
+    second = enqueue(connection, queue, body=b"\x00", priority=3)
     for error in ("boom", None):
         job = claim_one(connection, queue)
         value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token, error=error)

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from jobs import (
     AnyConnection,
     Connect,
+    call,
     claim,
     claim_one,
     enqueue,
@@ -45,9 +46,16 @@ def test_what_a_job_carries(connection: AnyConnection, queue: str) -> None:
     assert before <= job.enqueued_at <= after
 
 
-def test_little_is_required(connection: AnyConnection, queue: str) -> None:
-    enqueue(connection, queue, 1)
+_OPTIONAL = ("key", "headers", "delay", "run_at", "priority", "label", "body")
+
+
+@pytest.mark.parametrize("nulls", [{}, dict.fromkeys(_OPTIONAL)])
+def test_little_is_required(connection: AnyConnection, queue: str, nulls: dict[str, None]) -> None:
+    """What is null is as if it had not been given."""
+    [(job_id, duplicate)] = call(connection, "enqueue", queue=queue, payload="1", **nulls)
+    assert duplicate is False
     job = claim_one(connection, queue)
+    assert (job.job_id, job.payload, job.body) == (job_id, 1, None)
     assert (job.priority, job.label, job.key, job.headers) == (0, None, None, None)
 
 
@@ -62,7 +70,7 @@ def test_any_json_is_a_payload(connection: AnyConnection, queue: str, payload: A
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff raw", bytes(range(256)) * 4096])
 def test_any_bytes_are_a_body(connection: AnyConnection, queue: str, body: bytes) -> None:
-    value(connection, "enqueue", queue=queue, body=body)
+    enqueue(connection, queue, body=body)
     job = claim_one(connection, queue)
     assert job.body == body
     assert job.payload is None
@@ -92,7 +100,6 @@ ONE = {"payload": Jsonb(1)}
         ("22023", {**ONE, "priority": -1}),
         ("22023", {**ONE, "priority": 10}),
         ("22023", {**ONE, "priority": 2147483647}),
-        ("22004", {**ONE, "priority": None}),
         ("22023", {**ONE, "delay": "-1 microsecond"}),
         ("22023", {**ONE, "delay": "36501 days"}),
         ("22023", {**ONE, "delay": "14 days"}),
@@ -141,8 +148,9 @@ def test_a_time_to_run_at(connection: AnyConnection, clock: Clock) -> None:
     assert claim_one(connection, queue).payload == "future"
 
 
-def test_without_retention_any_time_will_do(connection: AnyConnection) -> None:
-    queue = new_queue(connection, retention=None)
+def test_without_job_ttl_any_time_will_do(connection: AnyConnection) -> None:
+    """However short the retention is."""
+    queue = new_queue(connection, no_limit=["job_ttl"], retention="1 hour")
     enqueue(connection, queue, run_at="3000-01-01")
     enqueue(connection, queue, delay="36500 days")
     assert stats(connection, queue) == {"delayed": 2}
@@ -150,7 +158,7 @@ def test_without_retention_any_time_will_do(connection: AnyConnection) -> None:
 
 def test_expiry_counts_from_enqueue(connection: AnyConnection, clock: Clock) -> None:
     """Whether it was leased before or not, and however long it was delayed."""
-    queue = new_queue(connection, retention="1 hour")
+    queue = new_queue(connection, job_ttl="1 hour")
     for name in ("leased", "plain"):
         enqueue(connection, queue, name)
     enqueue(connection, queue, "delayed", delay="59 minutes")

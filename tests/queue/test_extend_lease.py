@@ -11,6 +11,7 @@ from jobs import (
     AnyConnection,
     Connect,
     Job,
+    call,
     claim,
     claim_one,
     enqueue,
@@ -53,10 +54,29 @@ def test_it_counts_from_now(connection: AnyConnection, clock: Clock) -> None:
     assert 59 < left(connection, job) <= 60
     assert extend(connection, job, lease="2 hours") is True
     assert 7199 < left(connection, job) <= 7200
-    # shorter too
+    clock.advance("2 hours")
+    assert claim_one(connection, queue).attempt == 2
+
+
+@pytest.mark.parametrize("lease", ["5 seconds", "1 microsecond", None])
+def test_it_never_shortens(connection: AnyConnection, clock: Clock, lease: str | None) -> None:
+    """Not by the lease of the queue either, which may be shorter now, or shorter than the claim's;
+    so two heartbeats of one worker may come in any order."""
+    queue = new_queue(connection, lease="1 minute")
+    enqueue(connection, queue)
+    job = claim_one(connection, queue, lease="2 hours")
+    call(connection, "alter_queue", queue=queue, lease="1 second")
+    assert extend(connection, job, lease=lease) is True
+    assert row(connection, "select visible_at from pgq.job where job_id = %s", [job.job_id]) == (
+        job.leased_until,
+    )
+    # from where it would end later it counts again
+    clock.advance("7199 seconds")
+    assert claim(connection, queue) == []
     assert extend(connection, job, lease="5 seconds") is True
     assert 4 < left(connection, job) <= 5
     clock.advance("6 seconds")
+    assert extend(connection, job, lease=lease) is False
     assert claim_one(connection, queue).attempt == 2
 
 

@@ -13,6 +13,7 @@ from jobs import (
     call,
     claim,
     enqueue_many,
+    new_queue,
     refused,
     stats,
     stored,
@@ -38,6 +39,27 @@ def test_all_of_a_claim(connection: AnyConnection, queue: str, clock: Clock) -> 
     clock.advance("21 seconds")
     assert extend(connection, ids, token) == []
     assert stats(connection, queue) == {"ready": 5}
+
+
+@pytest.mark.parametrize("lease", ["5 seconds", "1 microsecond", None])
+def test_it_never_shortens(connection: AnyConnection, clock: Clock, lease: str | None) -> None:
+    """Each job keeps what it has, where that is longer, whatever the lease of the queue is now."""
+    queue = new_queue(connection, lease="1 minute")
+    short, long = enqueue_many(connection, queue, 2)
+    jobs = claim(connection, queue, 2)
+    token = jobs[0].lease_token
+    assert extend(connection, [long], token, lease="2 hours") == [long]
+    call(connection, "alter_queue", queue=queue, lease="1 second")
+    clock.advance("40 seconds")
+    assert extend(connection, [long, short], token, lease=lease) == [short, long]
+    clock.advance("15 seconds")
+    assert claim(connection, queue, 10) == []
+    clock.advance("6 seconds")
+    # whose lease has run out is refused all the same
+    assert extend(connection, [long, short], token, lease=lease) == [long]
+    assert [job.job_id for job in claim(connection, queue, 10)] == [short]
+    clock.advance("2 hours")
+    assert [job.job_id for job in claim(connection, queue, 10)][-1] == long
 
 
 def test_only_those_of_the_token(connection: AnyConnection, queue: str) -> None:

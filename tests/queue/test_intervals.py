@@ -35,7 +35,7 @@ MIXED = [
     "-1 day 25 hours",
     "1 day -1 microsecond",
 ]
-SETTINGS = ["lease", "delay", "backoff", "backoff_max", "retention"]
+SETTINGS = ["lease", "delay", "backoff", "backoff_max", "job_ttl", "retention"]
 
 
 @pytest.mark.parametrize("length", MIXED)
@@ -44,7 +44,7 @@ def test_no_queue_has_one(connection: AnyConnection, setting: str, length: str) 
     """Neither at first nor later."""
     bad = {setting: length}
     # so that it is not refused for its delay
-    other = {"delay": "0"} if setting == "retention" else {}
+    other = {"delay": "0"} if setting == "job_ttl" else {}
     refused(connection, "22023", "create_queue", queue=new_name(), **bad, **other)
     queue = new_queue(connection)
     refused(connection, "22023", "alter_queue", queue=queue, **bad)
@@ -96,7 +96,7 @@ def test_parts_of_one_sign_are_welcome(
     connection: AnyConnection, clock: Clock, length: str
 ) -> None:
     everything: dict[str, Any] = {"lease": length, "delay": length, "backoff": length}
-    queue = new_queue(connection, **everything, backoff_max=length, retention="20 years")
+    queue = new_queue(connection, **everything, backoff_max=length, job_ttl="20 years")
     assert (
         settings(connection, queue)["lease"] > settings(connection, new_queue(connection))["lease"]
     )

@@ -123,7 +123,7 @@ def test_a_second_life(connection: AnyConnection, clock: Clock, error: str | Non
     """A letter redriven that dies by lost workers again does not say it twice."""
     queue = _lost(connection, clock, error)
     assert claim(connection, queue) == []
-    assert call(connection, "redrive", queue=queue) == [(1,)]
+    assert call(connection, "redrive", queue=queue, all_jobs=True) == [(1,)]
     for _ in range(2):
         claim_one(connection, queue)
         clock.advance("31 seconds")

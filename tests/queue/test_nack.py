@@ -65,7 +65,7 @@ def test_delay(connection: AnyConnection, queue: str, clock: Clock) -> None:
 
 def test_backoff_doubles_up_to_its_cap(connection: AnyConnection, clock: Clock) -> None:
     """1, 2, 4, 8 … seconds by default, without the jitter."""
-    queue = new_queue(connection, max_attempts=None, backoff_max="20 seconds")
+    queue = new_queue(connection, no_limit=["max_attempts"], backoff_max="20 seconds")
     enqueue(connection, queue)
     for expected in (1, 2, 4, 8, 16, 20, 20):
         job = claim_one(connection, queue)
@@ -92,7 +92,7 @@ def test_no_backoff(connection: AnyConnection) -> None:
 
 
 def test_very_many_attempts_stay_at_the_cap(connection: AnyConnection) -> None:
-    queue = new_queue(connection, max_attempts=None)
+    queue = new_queue(connection, no_limit=["max_attempts"])
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     connection.execute("update pgq.job set attempt = 2000000000 where job_id = %s", [job.job_id])
@@ -154,7 +154,7 @@ def test_one_attempt_means_no_retry(connection: AnyConnection) -> None:
 
 
 def test_without_a_limit_it_never_dies(connection: AnyConnection) -> None:
-    queue = new_queue(connection, max_attempts=None)
+    queue = new_queue(connection, no_limit=["max_attempts"])
     enqueue(connection, queue)
     for attempt in range(1, 12):
         job = claim_one(connection, queue)

@@ -18,7 +18,7 @@ from support import Clock
 
 
 def test_every_state(connection: AnyConnection, clock: Clock) -> None:
-    queue = new_queue(connection, max_attempts=1, retention="1 hour")
+    queue = new_queue(connection, max_attempts=1, job_ttl="1 hour")
     enqueue_many(connection, queue, 2)
     clock.advance("50 minutes")
     ids = enqueue_many(connection, queue, 5)
@@ -42,7 +42,7 @@ def test_an_expired_job_counts_as_leased_while_it_is(
     connection: AnyConnection, clock: Clock
 ) -> None:
     """Its worker can still end it; afterwards it is expired."""
-    queue = new_queue(connection, retention="1 hour", lease="2 hours")
+    queue = new_queue(connection, job_ttl="1 hour", lease="2 hours")
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     clock.advance("90 minutes")

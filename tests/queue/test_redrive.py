@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from jobs import (
     AnyConnection,
     Connect,
@@ -33,7 +35,7 @@ def bury(connection: AnyConnection, number: int, **settings: Any) -> tuple[str, 
 
 def test_one(connection: AnyConnection) -> None:
     queue, ids = bury(connection, 3)
-    assert value(connection, "redrive", queue=queue, job_id=ids[1]) == 1
+    assert value(connection, "redrive", queue=queue, job_id=ids[1], all_jobs=False) == 1
     assert stats(connection, queue) == {"dead": 2, "ready": 1}
     job = claim_one(connection, queue)
     assert (job.job_id, job.attempt, job.payload, job.priority) == (ids[1], 1, 1, 3)
@@ -49,10 +51,10 @@ def test_one(connection: AnyConnection) -> None:
 def test_all(connection: AnyConnection) -> None:
     queue, ids = bury(connection, 3)
     other, _ = bury(connection, 1)
-    assert value(connection, "redrive", queue=queue) == 3
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 3
     assert stats(connection, queue) == {"ready": 3}
     assert stats(connection, other) == {"dead": 1}
-    assert value(connection, "redrive", queue=queue) == 0
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 0
     assert [job.job_id for job in claim(connection, queue, 10)] == ids
 
 
@@ -65,24 +67,26 @@ def test_all_attempts_are_before_it_again(connection: AnyConnection, clock: Cloc
             assert job.attempt == attempt
             value(connection, "nack", job_id=job_id, lease_token=job.lease_token, delay="0")
         assert stats(connection, queue) == {"dead": 1}
-        assert value(connection, "redrive", queue=queue) == 1
+        assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
 
 
-def test_the_retention_begins_anew(connection: AnyConnection, clock: Clock) -> None:
+def test_the_job_ttl_begins_anew(connection: AnyConnection, clock: Clock) -> None:
     """A job that would have expired long ago can be redriven as long as its letter is there."""
-    queue, ids = bury(connection, 1, retention="1 hour")
+    queue, ids = bury(connection, 1, job_ttl="1 hour")
     clock.advance("2 hours")
-    assert value(connection, "redrive", queue=queue) == 1
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
     clock.advance("59 minutes")
     assert claim_one(connection, queue).job_id == ids[0]
     clock.advance("2 minutes")
     assert claim(connection, queue) == []
 
 
-def test_without_a_retention(connection: AnyConnection, clock: Clock) -> None:
-    queue, ids = bury(connection, 1, retention=None)
+def test_without_limits(connection: AnyConnection, clock: Clock) -> None:
+    """A letter that is kept for ever becomes a job that never expires."""
+    queue, ids = bury(connection, 1, no_limit=["job_ttl", "retention"])
     clock.advance("3000 days")
-    assert value(connection, "redrive", queue=queue) == 1
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
+    clock.advance("3000 days")
     assert claim_one(connection, queue).job_id == ids[0]
 
 
@@ -93,7 +97,7 @@ def test_not_delayed(connection: AnyConnection, clock: Clock) -> None:
     clock.advance("61 seconds")
     job = claim_one(connection, queue)
     value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
-    value(connection, "redrive", queue=queue)
+    value(connection, "redrive", queue=queue, all_jobs=True)
     assert claim_one(connection, queue).job_id == job.job_id
 
 
@@ -108,9 +112,22 @@ def test_what_is_no_dead_letter_of_the_queue(connection: AnyConnection) -> None:
     assert stored(connection) == before
 
 
-def test_refusals(connection: AnyConnection) -> None:
-    refused(connection, "MQ002", "redrive", queue="no-such-queue")
-    refused(connection, "22004", "redrive", queue=None)
+@pytest.mark.parametrize("all_jobs", [None, False, True])
+def test_it_must_be_said_which(connection: AnyConnection, all_jobs: bool | None) -> None:
+    """Either one or all, or nothing is touched."""
+    queue, ids = bury(connection, 2)
+    selectors: dict[str, Any] = {"all_jobs": all_jobs}
+    if all_jobs:
+        selectors["job_id"] = ids[0]
+    refused(connection, "22023", "redrive", queue=queue, **selectors)
+    refused(connection, "22023", "redrive", queue=queue)
+    assert stats(connection, queue) == {"dead": 2}
+
+
+@pytest.mark.parametrize("selector", [{"all_jobs": True}, {"job_id": 1}])
+def test_refusals(connection: AnyConnection, selector: dict[str, Any]) -> None:
+    refused(connection, "MQ002", "redrive", queue="no-such-queue", **selector)
+    refused(connection, "22004", "redrive", queue=None, **selector)
 
 
 def test_twice_in_one_transaction_and_rolled_back(
@@ -119,8 +136,8 @@ def test_twice_in_one_transaction_and_rolled_back(
     queue, ids = bury(connection, 3)
     session = connect()
     assert value(session, "redrive", queue=queue, job_id=ids[2]) == 1
-    assert value(session, "redrive", queue=queue) == 2
-    assert value(session, "redrive", queue=queue) == 0
+    assert value(session, "redrive", queue=queue, all_jobs=True) == 2
+    assert value(session, "redrive", queue=queue, all_jobs=True) == 0
     assert claim(connection, queue, 10) == []
     session.rollback()
     assert stats(connection, queue) == {"dead": 3}
