@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -44,6 +45,25 @@ def test_settings_of_the_connection_do_not_matter(
     assert {job.body for job in jobs} == {b"\x00\\x"}
     assert abs(jobs[0].leased_until - datetime.now(timezone.utc)) < timedelta(minutes=5)
     assert len(client.ack_batch([job.job_id for job in jobs], jobs[0].lease_token)) == 7
+
+
+def test_json_is_read_by_the_connections_own_function(connect: Connect) -> None:
+    connection = connect(autocommit=True)
+    psycopg.types.json.set_json_loads(lambda data: json.loads(data, parse_float=str), connection)
+    client = Client(connection)
+    client.create_topic("readings", partitions=1)
+    client.publish("readings", {"t": 0.1})
+    assert client.fetch_range("readings", 0, 1, 1)[0].payload == {"t": "0.1"}
+
+
+def test_json_is_read_by_the_function_of_all_connections(readings: Client) -> None:
+    readings.publish("readings", {"t": 0.1})
+    psycopg.types.json.set_json_loads(lambda data: json.loads(data, parse_float=str))
+    try:
+        (message,) = readings.fetch("readings", "sums")
+    finally:
+        psycopg.types.json.set_json_loads(json.loads)
+    assert message.payload == {"t": "0.1"}
 
 
 def test_calls_in_a_pipeline(connection: psycopg.Connection[Any]) -> None:

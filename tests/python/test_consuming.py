@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -80,3 +81,33 @@ def test_offsets_and_ranges(readings: Client) -> None:
     assert found == [(1,), (2,), (3,)]
     with pytest.raises(OffsetOutOfRange):
         readings.check_range("readings", 0, 1, 4)
+
+
+@pytest.mark.skipif(psycopg.pq.__impl__ == "python", reason="psycopg itself is written in Python")
+def test_a_message_takes_three_calls_of_python(readings: Client) -> None:
+    """Two to decode its payload, one to make the object: consumers of many messages wait for it."""
+    many = 500
+    readings.publish_batch("readings", [{"n": n} for n in range(many)])
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        messages = readings.consume("readings", "sums", max_messages=many)
+    finally:
+        sys.setprofile(None)
+    assert len(messages) == many
+    assert calls / many < 3.5
+
+
+def test_messages_are_compared_by_what_they_hold(readings: Client) -> None:
+    readings.publish_batch("readings", [{"n": 1}, {"n": 1}])
+    one, two = readings.fetch("readings", "sums")
+    assert [one, two] == readings.consume("readings", "sums")
+    assert one != two
+    assert repr(one).startswith("Message(partition=0, log_offset=1, published_at=")
+    with pytest.raises(AttributeError):
+        one.nothing = 1  # type: ignore[attr-defined]

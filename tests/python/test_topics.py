@@ -64,7 +64,7 @@ def test_topic_is_altered_and_dropped(client: Client) -> None:
 
 def test_payloads_of_any_kind_return_as_they_were(readings: Client) -> None:
     payloads = [{"t": 21.5, "ok": True, "tags": ["a", None]}, [1, 2], "text", 7, 2.5]
-    payloads += [False, "", 0, {}, []]
+    payloads += [False, "", 0, {}, [], 'ä😀 \\ "\n', 2**70, 1e-30, {"a": {"b": [[], {}]}}]
     for number, payload in enumerate(payloads, start=1):
         where = readings.publish("readings", payload, key="k", headers={"h": "ä"})
         assert where == PublishResult(0, number, False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any, TypeVar, cast
 
 from psycopg import AsyncConnection, AsyncCursor
-from psycopg.rows import args_row, scalar_row
+from psycopg.rows import TupleRow, tuple_row
 
 from pgq._calls import call, view
+from pgq._json import read_json_quickly
 from pgq.errors import translated
 
 __all__ = ["Calling"]
@@ -26,15 +28,8 @@ class Calling:
         """The caller's connection."""
         return self._connection
 
-    # Results come in binary: the text form of times depends on settings of the session. The cursor
-    # is psycopg's plain one, whatever the connection's own: not all of them can do that.
-
     async def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
-        statement, values = call(function, arguments, returns)
-        async with AsyncCursor(self._connection, row_factory=args_row(returns)) as cursor:
-            with translated():
-                await cursor.execute(statement, values, binary=True)
-                return await cursor.fetchall()
+        return list(starmap(returns, await self._fetch(*call(function, arguments, returns))))
 
     async def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
         rows = await self._rows(returns, function, **arguments)
@@ -44,20 +39,22 @@ class Calling:
         return (await self._rows(returns, function, **arguments))[0]
 
     async def _column(self, column: str, function: str, /, **arguments: Any) -> list[Any]:
-        return await self._scalars(*call(function, arguments, column))
+        return [value for (value,) in await self._fetch(*call(function, arguments, column))]
 
     async def _value(self, returns: type[T], function: str, /, **arguments: Any) -> T:
-        (value,) = await self._scalars(*call(function, arguments, None))
+        ((value,),) = await self._fetch(*call(function, arguments, None))
         return cast("T", value)
 
-    async def _scalars(self, statement: bytes, values: list[Any]) -> list[Any]:
-        async with AsyncCursor(self._connection, row_factory=scalar_row) as cursor:
+    async def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
+        return list(starmap(returns, await self._fetch(*view(name, returns, conditions))))
+
+    async def _fetch(self, statement: bytes, values: list[Any]) -> list[TupleRow]:
+        # Results come in binary: the text form of times depends on settings of the session. The
+        # cursor is psycopg's plain one, whatever the connection's own: not all of them can do that.
+        # Rows become objects at once, in C: what Python does for each of them is what a client of
+        # many messages waits for.
+        async with AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
+            read_json_quickly(cursor)
             with translated():
                 await cursor.execute(statement, values, binary=True)
                 return await cursor.fetchall()
-
-    async def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
-        statement, values = view(name, returns, conditions)
-        async with AsyncCursor(self._connection, row_factory=args_row(returns)) as cursor:
-            await cursor.execute(statement, values, binary=True)
-            return await cursor.fetchall()

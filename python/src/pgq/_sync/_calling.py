@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any, TypeVar, cast
 
 from psycopg import Connection, Cursor
-from psycopg.rows import args_row, scalar_row
+from psycopg.rows import TupleRow, tuple_row
 
 from pgq._calls import call, view
+from pgq._json import read_json_quickly
 from pgq.errors import translated
 
 __all__ = ["Calling"]
@@ -28,15 +30,8 @@ class Calling:
         """The caller's connection."""
         return self._connection
 
-    # Results come in binary: the text form of times depends on settings of the session. The cursor
-    # is psycopg's plain one, whatever the connection's own: not all of them can do that.
-
     def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
-        statement, values = call(function, arguments, returns)
-        with Cursor(self._connection, row_factory=args_row(returns)) as cursor:
-            with translated():
-                cursor.execute(statement, values, binary=True)
-                return cursor.fetchall()
+        return list(starmap(returns, self._fetch(*call(function, arguments, returns))))
 
     def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
         rows = self._rows(returns, function, **arguments)
@@ -46,20 +41,22 @@ class Calling:
         return (self._rows(returns, function, **arguments))[0]
 
     def _column(self, column: str, function: str, /, **arguments: Any) -> list[Any]:
-        return self._scalars(*call(function, arguments, column))
+        return [value for (value,) in self._fetch(*call(function, arguments, column))]
 
     def _value(self, returns: type[T], function: str, /, **arguments: Any) -> T:
-        (value,) = self._scalars(*call(function, arguments, None))
+        ((value,),) = self._fetch(*call(function, arguments, None))
         return cast("T", value)
 
-    def _scalars(self, statement: bytes, values: list[Any]) -> list[Any]:
-        with Cursor(self._connection, row_factory=scalar_row) as cursor:
+    def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
+        return list(starmap(returns, self._fetch(*view(name, returns, conditions))))
+
+    def _fetch(self, statement: bytes, values: list[Any]) -> list[TupleRow]:
+        # Results come in binary: the text form of times depends on settings of the session. The
+        # cursor is psycopg's plain one, whatever the connection's own: not all of them can do that.
+        # Rows become objects at once, in C: what Python does for each of them is what a client of
+        # many messages waits for.
+        with Cursor(self._connection, row_factory=tuple_row) as cursor:
+            read_json_quickly(cursor)
             with translated():
                 cursor.execute(statement, values, binary=True)
                 return cursor.fetchall()
-
-    def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
-        statement, values = view(name, returns, conditions)
-        with Cursor(self._connection, row_factory=args_row(returns)) as cursor:
-            cursor.execute(statement, values, binary=True)
-            return cursor.fetchall()
