@@ -77,6 +77,9 @@ reference: test-environment build ## generate sql/REFERENCE.md, the client's sig
 bench: demo-environment build ## measure side by side; ARGS go to the runner
 	@$(RUN)/python benchmarks/run.py $(ARGS)
 
+bench-client: demo-environment build ## measure the Python client beside a plain cursor; ARGS likewise
+	@$(RUN)/python benchmarks/client.py $(ARGS)
+
 bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw ones; ARGS likewise
 	@$(RUN)/python benchmarks/spark.py $(ARGS)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -25,3 +27,23 @@ def dsn(shared_dsn: str) -> str:
 def clock(dsn: str, shared_clock: Clock) -> Clock:
     """The clock of that database."""
     return shared_clock
+
+
+@pytest.fixture
+def client(connection: psycopg.Connection[Any]) -> Client:
+    return Client(connection)
+
+
+@pytest.fixture
+def readings(client: Client) -> Client:
+    """A client with a topic of one partition and a group."""
+    client.create_topic("readings", partitions=1)
+    client.create_group("readings", "sums")
+    return client
+
+
+@pytest.fixture
+def mail(client: Client) -> Client:
+    """A client with a queue."""
+    client.create_queue("mail")
+    return client

@@ -12,7 +12,7 @@ import pytest
 from psycopg.errors import DeadlockDetected, SerializationFailure
 
 from pgq import Client, UnknownTopic
-from pgq._calls import pause
+from pgq._sync._transactions import pause
 from support import backend_pid, wait_until_blocked
 
 Connect = Callable[..., "psycopg.Connection[Any]"]

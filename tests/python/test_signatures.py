@@ -63,7 +63,7 @@ def assert_fields_match(columns: Iterable[api.Column], kind: Any) -> None:
 
 
 def test_methods_are_the_functions() -> None:
-    methods = {name for name in vars(Client) if not name.startswith("_")}
+    methods = {name for name in dir(Client) if not name.startswith("_")}
     assert methods - NOT_FUNCTIONS == set(SIGNATURES)
 
 
@@ -103,9 +103,9 @@ def test_dataclasses_have_the_columns_of_their_views(connection: AnyConnection) 
 
 
 def test_every_method_is_documented() -> None:
-    for name, member in vars(Client).items():
+    for name in dir(Client):
         if not name.startswith("_"):
-            assert inspect.getdoc(member), name
+            assert inspect.getdoc(getattr(Client, name)), name
 
 
 def test_package_exports_what_it_says() -> None:
@@ -114,9 +114,16 @@ def test_package_exports_what_it_says() -> None:
     assert pgq.__all__ == sorted(pgq.__all__, key=lambda name: (not name.isupper(), name))
 
 
-@pytest.mark.parametrize("module", ["_calls", "_client", "_client_async"])
-def test_client_holds_no_sql_but_calls(module: str) -> None:
-    source = (Path(pgq.__file__).parent / f"{module}.py").read_text()
+CLIENT = Path(pgq.__file__).parent
+
+
+@pytest.mark.parametrize(
+    "path",
+    [CLIENT / "_calls.py", *sorted(CLIENT.glob("_async/*.py")), *sorted(CLIENT.glob("_sync/*.py"))],
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_client_holds_no_sql_but_calls(path: Path) -> None:
+    source = path.read_text()
     literals = re.findall(r'f?"[^"\n]*"', re.sub(r'""".*?"""', "", source, flags=re.DOTALL))
     keyword = re.compile(
         r"\b(select|insert|update|delete|merge|with|from|set|lock|listen|unlisten|where)\b .", re.I

@@ -6,8 +6,8 @@ the caller's. What they return and raise is in `pgq.messages` and `pgq.errors`, 
 
 from __future__ import annotations
 
-from pgq._client import Client
-from pgq._client_async import AsyncClient
+from pgq._async import AsyncClient
+from pgq._sync import Client
 from pgq.errors import (
     AlreadyExists,
     LeaseLost,

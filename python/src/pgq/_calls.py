@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import timedelta
 from typing import Any
 
 from psycopg.types.json import Json, Jsonb
@@ -99,12 +97,3 @@ def _placeholder(kind: str) -> str:
 
 def _columns(returns: type[Any]) -> str:
     return ", ".join(f'"{field.name}"' for field in fields(returns))
-
-
-def pause(attempt: int, backoff: timedelta) -> float:
-    """Seconds to wait after the failed attempt of that number: doubling, at random from half of it.
-
-    The longest wait is 64 times the first.
-    """
-    longest = backoff.total_seconds() * 2.0 ** min(attempt - 1, 6)
-    return longest * random.uniform(0.5, 1.0)

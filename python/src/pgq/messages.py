@@ -1,4 +1,7 @@
-"""What the functions return: one frozen dataclass per row type, fields in the order of its columns.
+"""What the functions return: one dataclass per row type, fields in the order of its columns.
+
+They are frozen, but for messages and jobs: those come by the thousand, and a frozen one takes five
+times as long to make.
 
 Times are timezone-aware datetimes, intervals are timedeltas, and an interval that is null in the
 database (no limit) is None. A message or a job carries either a `payload` (any JSON value, decoded)
@@ -118,7 +121,7 @@ class PartitionOffsets:
     """The first one published at the time that was asked for, or later; None: no time given."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
     """A message of the log."""
 
@@ -131,7 +134,7 @@ class Message:
     body: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeasedMessage:
     """A message handed out under a lease; `commit_offset` wants the token."""
 
@@ -188,7 +191,7 @@ class EnqueueResult:
     """Whether it had been enqueued before, and has this id since then."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Job:
     """A job that was claimed. All jobs of one claim share one lease token."""
 

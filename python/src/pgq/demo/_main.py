@@ -1,4 +1,4 @@
-"""Runs the demo's processes, kills one of them, and checks what came out against the CSV file."""
+"""Runs the demo's processes, kills one of them, and shows how far they have come."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -18,16 +16,13 @@ import psycopg
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.table import Table
 
 from pgq import Client
 from pgq.demo._common import (
     Belongings,
-    Check,
     DemoError,
     conclude,
     installed,
-    mark,
     one,
     reserved,
     target,
@@ -35,9 +30,7 @@ from pgq.demo._common import (
 from pgq.demo._flights import (
     BADLY_DELAYED,
     Expected,
-    Figures,
     FlightsNotFoundError,
-    airline_names,
     expected,
     find_data,
 )
@@ -45,38 +38,27 @@ from pgq.demo._parts import (
     AIRLINES,
     AIRPORTS,
     JOB_LEASE,
+    MEMBERS,
     PARTITIONS,
     QUEUE,
     SCHEMA,
     TABLES,
     TOPIC,
+    WORKERS,
     Setting,
     count_airlines,
     count_airports,
     publish,
     work,
 )
+from pgq.demo._proof import LABELS, Outcome, checks, show
 
 __all__ = ["DemoError", "run"]
 
-MEMBERS = 2
-WORKERS = 3
 STALL = 60.0
 """Seconds without any progress after which the demo gives up."""
 
-
 BELONGINGS = Belongings("pgq demo", SCHEMA, topics=(TOPIC,), queues=(QUEUE,))
-
-
-@dataclass
-class Outcome:
-    """What happened while the processes ran."""
-
-    rates: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """For each bar its count and the seconds that it took."""
-    victim_job: int | None = None
-    killed_at: float = 0.0
-    redelivered_after: float | None = None
 
 
 def run(rows: int | None = None, *, console: Console | None = None) -> int:
@@ -108,9 +90,9 @@ def run(rows: int | None = None, *, console: Console | None = None) -> int:
             version = connection.info.server_version // 10000
             console.print(f"PostgreSQL {version} with pgq {client.version()}\n")
             outcome = _perform(dsn, data, rows, wanted, connection, console)
-            checks = _checks(client, wanted, outcome)
-            _summary(console, data, client, wanted, outcome)
-            return conclude(console, checks)
+            found = checks(client, wanted, outcome)
+            show(console, data, client, wanted, outcome)
+            return conclude(console, found)
 
 
 # -- the performance -------------------------------------------------------------------------------
@@ -238,14 +220,6 @@ def _progress(connection: psycopg.Connection[Any]) -> dict[str, int]:
     }
 
 
-_LABELS = {
-    "published": "published, batches of 2,000",
-    "airlines": f"airlines, {MEMBERS} members in transactions",
-    "airports": f"airports, {MEMBERS} members with leases",
-    "jobs": f"jobs, {WORKERS} workers one by one",
-}
-
-
 class _Bars:
     """The progress bars, with a rate each, that stop the demo when nothing moves any more."""
 
@@ -272,7 +246,7 @@ class _Bars:
         self._progress.stop()
 
     def add(self, name: str, total: int) -> None:
-        self._tasks[name] = self._progress.add_task(_LABELS[name], total=total, rate="")
+        self._tasks[name] = self._progress.add_task(LABELS[name], total=total, rate="")
         self._totals[name] = total
         self._counts[name] = 0
         self._still[name] = time.monotonic()
@@ -300,118 +274,3 @@ class _Bars:
             )
         if now - self._moved > STALL:
             raise DemoError(f"nothing has moved for {STALL:.0f} seconds")
-
-
-# -- the proof -------------------------------------------------------------------------------------
-
-
-def _checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
-    connection = client.connection
-    stats = client.topic_stats(TOPIC)
-    lag = client.group_lag(TOPIC)
-    (queue,) = client.queue_stats(QUEUE)
-    airlines = _figures(connection, "airline")
-    airports = _figures(connection, "airport")
-    seen = connection.execute(
-        "select count(*), sum(messages)::bigint, bool_and(in_order) from pgq_demo.partition_seen"
-    ).fetchone() or (0, 0, False)
-    reports = connection.execute(
-        "select line, carrier, flight, minutes from pgq_demo.report"
-    ).fetchall()
-    archived = client.archived_jobs(QUEUE)
-    stored = sum(row.messages for row in stats)
-    dense = all(row.first_offset == 1 and row.last_offset == row.messages for row in stats)
-    late = Counter(wanted.badly_delayed)
-    checks = [
-        Check(
-            stored == wanted.flights and dense and len(stats) == PARTITIONS,
-            f"{stored:,} messages in {len(stats)} partitions, offsets without a gap",
-        ),
-        Check(
-            airlines == wanted.airlines and _caught_up(lag, AIRLINES),
-            f"airlines: {_total(airlines):,} flights, every sum of delays equals the CSV's",
-        ),
-        Check(
-            airports == wanted.airports and _caught_up(lag, AIRPORTS),
-            f"airports: {_total(airports):,} flights, every sum of delays equals the CSV's",
-        ),
-        Check(
-            bool(seen[2]) and seen[1] == wanted.flights,
-            f"all {seen[0]} partitions were read in the order of the file",
-        ),
-        Check(
-            Counter(reports) == late and len(archived) == late.total(),
-            f"{len(reports):,} badly delayed flights: a job for each, each reported exactly once",
-        ),
-    ]
-    if late:
-        attempt = one(
-            connection,
-            "select min(attempt) from pgq_demo.report where job_id = %s",
-            outcome.victim_job,
-        )
-        after = outcome.redelivered_after
-        checks.append(
-            Check(
-                attempt is not None and attempt >= 2,
-                "the killed worker's job came back"
-                + (f" after {after:.1f} s, attempt {attempt}" if after is not None else ""),
-            )
-        )
-    checks.append(
-        Check(
-            (queue.ready, queue.leased, queue.delayed, queue.expired, queue.dead) == (0,) * 5,
-            "the queue is empty, without dead letters",
-        )
-    )
-    return checks
-
-
-def _caught_up(lag: list[Any], consumer_group: str) -> bool:
-    rows = [row for row in lag if row.consumer_group == consumer_group]
-    return len(rows) == PARTITIONS and all(row.lag == 0 for row in rows)
-
-
-def _figures(connection: psycopg.Connection[Any], table: str) -> dict[str, Figures]:
-    rows = connection.execute(f"select * from {SCHEMA}.{table}".encode()).fetchall()
-    return {name: Figures(*numbers) for name, *numbers in rows}
-
-
-def _total(figures: dict[str, Figures]) -> int:
-    return sum(figure.flights for figure in figures.values())
-
-
-# -- the summary -----------------------------------------------------------------------------------
-
-
-def _summary(
-    console: Console,
-    data: Path,
-    client: Client,
-    wanted: Expected,
-    outcome: Outcome,
-) -> None:
-    names = airline_names(data)
-    found = _figures(client.connection, "airline")
-    console.print()
-    table = Table(title="Average delay at arrival, kept by the group airlines", title_style="bold")
-    for heading in ("airline", "flights", "minutes", "minutes by the CSV", ""):
-        table.add_column(heading, justify="left" if heading == "airline" else "right")
-    nothing = Figures()
-    for code, figures in sorted(found.items(), key=lambda item: -item[1].average):
-        straight = wanted.airlines.get(code, nothing)
-        table.add_row(
-            names.get(code, code),
-            f"{figures.flights:,}",
-            f"{figures.average:.2f}",
-            f"{straight.average:.2f}",
-            mark(console, figures == straight),
-        )
-    console.print(table)
-    rates = Table(title="Rates, all at the same time", title_style="bold")
-    rates.add_column("")
-    for heading in ("count", "seconds", "per second"):
-        rates.add_column(heading, justify="right")
-    for name, (count, seconds) in outcome.rates.items():
-        rates.add_row(_LABELS[name], f"{count:,}", f"{seconds:.1f}", f"{count / seconds:,.0f}")
-    console.print(rates)

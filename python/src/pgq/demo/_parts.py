@@ -27,11 +27,13 @@ __all__ = [
     "AIRLINES",
     "AIRPORTS",
     "JOB_LEASE",
+    "MEMBERS",
     "PARTITIONS",
     "QUEUE",
     "SCHEMA",
     "TABLES",
     "TOPIC",
+    "WORKERS",
     "Setting",
     "count_airlines",
     "count_airports",
@@ -45,6 +47,8 @@ AIRLINES = "airlines"
 AIRPORTS = "airports"
 QUEUE = "demo.badly-delayed"
 JOB_LEASE = timedelta(seconds=3)
+MEMBERS = 2
+WORKERS = 3
 
 PUBLISH_BATCH = 2000
 CONSUME_BATCH = 2000

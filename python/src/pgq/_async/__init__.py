@@ -1,0 +1,40 @@
+"""The asynchronous client. The synchronous one is generated from this folder: edit this one."""
+
+from __future__ import annotations
+
+from pgq._async._bulk import BulkWrites
+from pgq._async._consuming import Consuming
+from pgq._async._jobs import Jobs
+from pgq._async._operations import Operations
+from pgq._async._queues import Queues
+from pgq._async._topics import Topics
+from pgq._async._transactions import Transactions
+
+__all__ = ["AsyncClient"]
+
+
+class AsyncClient(Topics, Consuming, Queues, Jobs, BulkWrites, Operations, Transactions):
+    """pgq's functions as methods, on a connection that stays the caller's.
+
+    Every method is one call of the function of the same name, with the same arguments: it opens no
+    transaction and commits nothing, so what it does is part of the caller's transaction, or
+    commits at once on a connection in autocommit mode. The two exceptions are `retry` and `wait`,
+    which run transactions of their own and say so.
+
+    An optional argument that is None, or not given, takes the default of the SQL function, which
+    for a job's lease or delay is the queue's own setting. A limit is lifted by its name:
+    ``create_topic("readings", no_limit=["retention"])`` keeps messages for ever.
+
+    Durations are timedeltas, times are timezone-aware datetimes.
+
+    Payloads, headers and results are JSON values. To send JSON's own null, pass
+    ``psycopg.types.json.Jsonb(None)``. A body is raw bytes, and stands in the place of the payload.
+
+    The client needs no prepared statements: a connection with ``prepare_threshold=None`` behind a
+    transaction pool works.
+
+    All methods raise `pgq.errors` and psycopg's own exceptions: InvalidParameterValue (22023) for
+    an argument that makes no sense, NullValueNotAllowed (22004) for a null that is not allowed,
+    InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
+    UnknownGroup or UnknownPartition for a name or number that does not exist.
+    """

@@ -1,0 +1,60 @@
+"""How each method of the client reaches the database."""
+
+from __future__ import annotations
+
+from itertools import starmap
+from typing import Any, TypeVar, cast
+
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.rows import TupleRow, tuple_row
+
+from pgq._calls import call, view
+from pgq._json import read_json_quickly
+from pgq.errors import translated
+
+__all__ = ["Calling"]
+
+T = TypeVar("T")
+
+
+class Calling:
+    """The caller's connection, and the calls on it."""
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self._connection = connection
+
+    @property
+    def connection(self) -> AsyncConnection[Any]:
+        """The caller's connection."""
+        return self._connection
+
+    async def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
+        return list(starmap(returns, await self._fetch(*call(function, arguments, returns))))
+
+    async def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
+        rows = await self._rows(returns, function, **arguments)
+        return rows[0] if rows else None
+
+    async def _row(self, returns: type[T], function: str, /, **arguments: Any) -> T:
+        return (await self._rows(returns, function, **arguments))[0]
+
+    async def _column(self, column: str, function: str, /, **arguments: Any) -> list[Any]:
+        return [value for (value,) in await self._fetch(*call(function, arguments, column))]
+
+    async def _value(self, returns: type[T], function: str, /, **arguments: Any) -> T:
+        ((value,),) = await self._fetch(*call(function, arguments, None))
+        return cast("T", value)
+
+    async def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
+        return list(starmap(returns, await self._fetch(*view(name, returns, conditions))))
+
+    async def _fetch(self, statement: bytes, values: list[Any]) -> list[TupleRow]:
+        # Results come in binary: the text form of times depends on settings of the session. The
+        # cursor is psycopg's plain one, whatever the connection's own: not all of them can do that.
+        # Rows become objects at once, in C: what Python does for each of them is what a client of
+        # many messages waits for.
+        async with AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
+            read_json_quickly(cursor)
+            with translated():
+                await cursor.execute(statement, values, binary=True)
+                return await cursor.fetchall()

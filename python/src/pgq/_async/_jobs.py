@@ -1,0 +1,250 @@
+"""The jobs of a queue, from enqueue to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from pgq._async._calling import Calling
+from pgq.messages import EnqueueResult, Job
+
+__all__ = ["Jobs"]
+
+
+class Jobs(Calling):
+    """The jobs of a queue."""
+
+    async def enqueue(
+        self,
+        queue: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        delay: timedelta | None = None,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        label: str | None = None,
+        body: bytes | None = None,
+    ) -> EnqueueResult:
+        """Add a job and return its id.
+
+        It can be claimed when `delay` has passed, or from `run_at` on. Priorities go from 0 (first,
+        and the default) to 9; a claim may ask for one `label` only. `key` and `headers` travel with
+        the job.
+        """
+        return await self._row(
+            EnqueueResult,
+            "enqueue",
+            queue=queue,
+            payload=payload,
+            key=key,
+            headers=headers,
+            delay=delay,
+            run_at=run_at,
+            priority=priority,
+            label=label,
+            body=body,
+        )
+
+    async def enqueue_batch(
+        self,
+        queue: str,
+        payloads: Sequence[Any] | None = None,
+        *,
+        keys: Sequence[str | None] | None = None,
+        headers: Sequence[Mapping[str, Any] | None] | None = None,
+        delay: timedelta | None = None,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        labels: Sequence[str | None] | None = None,
+        bodies: Sequence[bytes] | None = None,
+    ) -> list[EnqueueResult]:
+        """Add many jobs, all or none, and return their ids in the order of the lists.
+
+        Lists given beside each other have the same length; `delay`, `run_at` and `priority` are
+        those of all.
+        """
+        return await self._rows(
+            EnqueueResult,
+            "enqueue_batch",
+            queue=queue,
+            payloads=payloads,
+            keys=keys,
+            headers=headers,
+            delay=delay,
+            run_at=run_at,
+            priority=priority,
+            labels=labels,
+            bodies=bodies,
+        )
+
+    async def claim_job(
+        self,
+        queue: str,
+        *,
+        max_jobs: int | None = None,
+        lease: timedelta | None = None,
+        label: str | None = None,
+    ) -> list[Job]:
+        """Lease the next jobs; an empty list: nothing to do.
+
+        Commit, so that the lease counts, and work. Then `ack`, `archive_job` or `nack` with the
+        lease token; a job of which nothing is heard before its lease ends is delivered again, and
+        after the queue's `max_attempts` it becomes a dead letter.
+        """
+        return await self._rows(
+            Job, "claim_job", queue=queue, max_jobs=max_jobs, lease=lease, label=label
+        )
+
+    async def ack(self, job_id: int, lease_token: UUID) -> bool:
+        """Finish a job. False: the lease was lost, or the job is finished already.
+
+        False changes nothing. A worker that writes its results in the same transaction rolls back
+        then, and so works exactly once.
+        """
+        return await self._value(bool, "ack", job_id=job_id, lease_token=lease_token)
+
+    async def ack_batch(self, job_ids: Sequence[int], lease_token: UUID) -> list[int]:
+        """Finish jobs of one claim; returns the ids of those it finished."""
+        return await self._column("job_id", "ack_batch", job_ids=job_ids, lease_token=lease_token)
+
+    async def finish_and_claim(
+        self,
+        queue: str,
+        *,
+        job_ids: Sequence[int] | None = None,
+        lease_token: UUID | None = None,
+        max_jobs: int | None = None,
+        lease: timedelta | None = None,
+        label: str | None = None,
+    ) -> list[Job]:
+        """Finish the jobs of the last claim and lease the next ones, in one transaction.
+
+        Without `job_ids` it only claims, with `max_jobs=0` it only finishes. LeaseLost: one of the
+        jobs is not leased under that token any more; then nothing was finished or claimed.
+        """
+        return await self._rows(
+            Job,
+            "finish_and_claim",
+            queue=queue,
+            job_ids=job_ids,
+            lease_token=lease_token,
+            max_jobs=max_jobs,
+            lease=lease,
+            label=label,
+        )
+
+    async def nack(
+        self,
+        job_id: int,
+        lease_token: UUID,
+        *,
+        delay: timedelta | None = None,
+        error: str | None = None,
+    ) -> bool:
+        """Give a job back as failed; it returns after `delay`, or after the queue's backoff.
+
+        After the last attempt it becomes a dead letter, with `error` as its last error. False: the
+        lease was lost, or the job is finished already.
+        """
+        return await self._value(
+            bool, "nack", job_id=job_id, lease_token=lease_token, delay=delay, error=error
+        )
+
+    async def nack_batch(
+        self,
+        job_ids: Sequence[int],
+        lease_token: UUID,
+        *,
+        delay: timedelta | None = None,
+        error: str | None = None,
+    ) -> list[int]:
+        """Give jobs of one claim back; returns the ids of those it gave back."""
+        return await self._column(
+            "job_id",
+            "nack_batch",
+            job_ids=job_ids,
+            lease_token=lease_token,
+            delay=delay,
+            error=error,
+        )
+
+    async def archive_job(
+        self,
+        job_id: int,
+        lease_token: UUID,
+        *,
+        outcome: str | None = None,
+        result: Any = None,
+    ) -> bool:
+        """Finish a job with an outcome and a result (any JSON value) in the archive.
+
+        It is archived whatever the queue's setting. False: the lease was lost, or the job is
+        finished already.
+        """
+        return await self._value(
+            bool,
+            "archive_job",
+            job_id=job_id,
+            lease_token=lease_token,
+            outcome=outcome,
+            result=result,
+        )
+
+    async def archive_job_batch(
+        self,
+        job_ids: Sequence[int],
+        lease_token: UUID,
+        *,
+        outcome: str | None = None,
+        result: Any = None,
+    ) -> list[int]:
+        """Archive jobs of one claim; returns the ids of those it archived."""
+        return await self._column(
+            "job_id",
+            "archive_job_batch",
+            job_ids=job_ids,
+            lease_token=lease_token,
+            outcome=outcome,
+            result=result,
+        )
+
+    async def extend_lease(
+        self, job_id: int, lease_token: UUID, *, lease: timedelta | None = None
+    ) -> bool:
+        """Let a job's lease last for `lease` (the queue's) from now; it is never shortened.
+
+        False: it is lost, stop working on the job.
+        """
+        return await self._value(
+            bool, "extend_lease", job_id=job_id, lease_token=lease_token, lease=lease
+        )
+
+    async def extend_lease_batch(
+        self,
+        job_ids: Sequence[int],
+        lease_token: UUID,
+        *,
+        lease: timedelta | None = None,
+    ) -> list[int]:
+        """Extend the leases of jobs of one claim; returns the ids of those still held."""
+        return await self._column(
+            "job_id",
+            "extend_lease_batch",
+            job_ids=job_ids,
+            lease_token=lease_token,
+            lease=lease,
+        )
+
+    async def redrive(
+        self, queue: str, *, job_id: int | None = None, all_jobs: bool | None = None
+    ) -> int:
+        """Put one dead letter back into its queue, or all of them; returns how many.
+
+        Pass its `job_id`, or ``all_jobs=True``. They are due at once, and have all their attempts
+        and their whole time to live again.
+        """
+        return await self._value(int, "redrive", queue=queue, job_id=job_id, all_jobs=all_jobs)

@@ -1,0 +1,122 @@
+"""Queues and their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pgq._async._calling import Calling
+from pgq.messages import Queue
+
+__all__ = ["Queues"]
+
+
+class Queues(Calling):
+    """Queues and their settings."""
+
+    async def create_queue(
+        self,
+        queue: str,
+        *,
+        lease: timedelta | None = None,
+        max_attempts: int | None = None,
+        delay: timedelta | None = None,
+        job_ttl: timedelta | None = None,
+        retention: timedelta | None = None,
+        backoff: timedelta | None = None,
+        backoff_max: timedelta | None = None,
+        backoff_jitter: float | None = None,
+        archive: bool | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
+    ) -> Queue:
+        """Create a queue, or return the one of that name if it has the settings that are given.
+
+        `Queue` says what each setting means, and its default. `no_limit` names what shall have no
+        limit: 'max_attempts', 'job_ttl', 'retention'.
+
+        Raises AlreadyExists when there is one with other settings than those given; what is not
+        given is not compared, so it can be called at each start of a program.
+        """
+        return await self._row(
+            Queue,
+            "create_queue",
+            queue=queue,
+            lease=lease,
+            max_attempts=max_attempts,
+            delay=delay,
+            job_ttl=job_ttl,
+            retention=retention,
+            backoff=backoff,
+            backoff_max=backoff_max,
+            backoff_jitter=backoff_jitter,
+            archive=archive,
+            notify=notify,
+            no_limit=no_limit,
+        )
+
+    async def alter_queue(
+        self,
+        queue: str,
+        *,
+        lease: timedelta | None = None,
+        max_attempts: int | None = None,
+        delay: timedelta | None = None,
+        job_ttl: timedelta | None = None,
+        retention: timedelta | None = None,
+        backoff: timedelta | None = None,
+        backoff_max: timedelta | None = None,
+        backoff_jitter: float | None = None,
+        archive: bool | None = None,
+        notify: bool | None = None,
+        no_limit: Sequence[str] | None = None,
+    ) -> Queue:
+        """Change the settings that are given, and lift those limits that `no_limit` names.
+
+        Those can be 'max_attempts', 'job_ttl' and 'retention'. Jobs that are there keep their
+        times; a new lease counts from the next claim on.
+        """
+        return await self._row(
+            Queue,
+            "alter_queue",
+            queue=queue,
+            lease=lease,
+            max_attempts=max_attempts,
+            delay=delay,
+            job_ttl=job_ttl,
+            retention=retention,
+            backoff=backoff,
+            backoff_max=backoff_max,
+            backoff_jitter=backoff_jitter,
+            archive=archive,
+            notify=notify,
+            no_limit=no_limit,
+        )
+
+    async def drop_queue(self, queue: str) -> None:
+        """Drop a queue with all its jobs."""
+        await self._value(object, "drop_queue", queue=queue)
+
+    async def list_queues(self) -> list[Queue]:
+        """All queues, by name."""
+        return await self._rows(Queue, "list_queues")
+
+    async def pause_queue(self, queue: str) -> None:
+        """Let no job of the queue be claimed until `resume_queue`; leases that run go on."""
+        await self._value(object, "pause_queue", queue=queue)
+
+    async def resume_queue(self, queue: str) -> None:
+        """End a pause."""
+        await self._value(object, "resume_queue", queue=queue)
+
+    async def purge_queue(
+        self, queue: str, *, dead_only: bool | None = None, all_jobs: bool | None = None
+    ) -> int:
+        """Remove the dead letters of a queue, or all its unfinished jobs; returns how many.
+
+        Pass ``dead_only=True`` or ``all_jobs=True``, which takes dead letters and leased jobs too:
+        a worker that has one gets False from `ack`. Archived jobs stay.
+        """
+        return await self._value(
+            int, "purge_queue", queue=queue, dead_only=dead_only, all_jobs=all_jobs
+        )

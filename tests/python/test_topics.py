@@ -1,0 +1,125 @@
+"""Topics, publishing and consumer groups."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from pgq import (
+    AlreadyExists,
+    Client,
+    Group,
+    Message,
+    PublishBatchResult,
+    PublishResult,
+    Topic,
+)
+
+
+def test_topic_settings_arrive_and_return(client: Client) -> None:
+    topic = client.create_topic(
+        "readings",
+        partitions=3,
+        retention=timedelta(days=2),
+        max_bytes=10_000_000,
+        notify=True,
+    )
+    assert isinstance(topic, Topic)
+    assert (topic.topic, topic.partitions, topic.notify) == ("readings", 3, True)
+    assert (topic.retention, topic.max_bytes) == (timedelta(days=2), 10_000_000)
+    assert topic.created_at.tzinfo is not None
+    assert client.list_topics() == [topic]
+
+
+def test_none_is_the_default(client: Client) -> None:
+    assert client.create_topic("week", retention=None).retention == timedelta(days=7)
+    assert client.create_queue("mail", max_attempts=None).max_attempts == 5
+    assert client.create_topic("kept", no_limit=["retention"]).retention is None
+    assert client.create_queue("kept", no_limit=("job_ttl",)).job_ttl is None
+
+
+def test_what_is_there_is_returned_if_it_agrees(client: Client) -> None:
+    assert client.create_topic("readings", partitions=3) == client.create_topic("readings")
+    assert client.create_queue("mail", max_attempts=3) == client.create_queue("mail")
+    group = client.create_group("readings", "sums")
+    assert client.create_group("readings", "sums", start="latest") == group
+    with pytest.raises(AlreadyExists):
+        client.create_topic("readings", partitions=4)
+    with pytest.raises(AlreadyExists):
+        client.create_queue("mail", max_attempts=4)
+    with pytest.raises(AlreadyExists):
+        client.create_group("readings", "sums", out_of_range="skip")
+
+
+def test_topic_is_altered_and_dropped(client: Client) -> None:
+    client.create_topic("readings", max_bytes=1_000_000)
+    altered = client.alter_topic("readings", retention=timedelta(hours=1), no_limit=["max_bytes"])
+    assert (altered.retention, altered.max_bytes) == (timedelta(hours=1), None)
+    client.drop_topic("readings")
+    assert client.list_topics() == []
+
+
+def test_payloads_of_any_kind_return_as_they_were(readings: Client) -> None:
+    payloads = [{"t": 21.5, "ok": True, "tags": ["a", None]}, [1, 2], "text", 7, 2.5]
+    payloads += [False, "", 0, {}, [], 'ä😀 \\ "\n', 2**70, 1e-30, {"a": {"b": [[], {}]}}]
+    for number, payload in enumerate(payloads, start=1):
+        where = readings.publish("readings", payload, key="k", headers={"h": "ä"})
+        assert where == PublishResult(0, number, False)
+        (message,) = readings.fetch_range("readings", 0, number, number)
+        assert isinstance(message, Message)
+        assert (message.key, message.headers, message.payload) == ("k", {"h": "ä"}, payload)
+        assert message.body is None
+        assert abs(message.published_at - datetime.now(timezone.utc)) < timedelta(minutes=5)
+    readings.publish_batch("readings", payloads)
+    assert [m.payload for m in readings.fetch("readings", "sums")] == payloads * 2
+
+
+def test_null_of_json_and_raw_bytes(readings: Client) -> None:
+    readings.publish("readings", Jsonb(None))
+    readings.publish("readings", body=b"\x00\xff%s", partition=0)
+    first, second = readings.fetch("readings", "sums")
+    assert (first.payload, first.body) == (None, None)
+    assert (second.payload, second.body) == (None, b"\x00\xff%s")
+
+
+def test_none_is_no_payload(readings: Client) -> None:
+    with pytest.raises(psycopg.errors.NullValueNotAllowed):
+        readings.publish("readings", None)
+
+
+def test_batch_is_stored_in_order(readings: Client) -> None:
+    ranges = readings.publish_batch(
+        "readings", [{"n": n} for n in range(5)], keys=["a", None, "b", "a", "c"], headers=[{}] * 5
+    )
+    assert ranges == [PublishBatchResult(0, 1, 5, False)]
+    assert [m.payload["n"] for m in readings.fetch("readings", "sums")] == list(range(5))
+    assert readings.publish_batch("readings", []) == []
+
+
+def test_batch_of_bodies(readings: Client) -> None:
+    readings.publish_batch("readings", bodies=(b"one", b"", b"\x00"), partition=0)
+    assert [m.body for m in readings.fetch("readings", "sums")] == [b"one", b"", b"\x00"]
+
+
+def test_null_in_a_batch_refuses_all_of_it(readings: Client) -> None:
+    with pytest.raises(psycopg.errors.NullValueNotAllowed):
+        readings.publish_batch("readings", [{"n": 1}, None])
+    assert readings.fetch("readings", "sums") == []
+
+
+def test_groups_are_created_listed_dropped(client: Client) -> None:
+    client.create_topic("readings")
+    client.create_topic("others")
+    group = client.create_group("readings", "sums", start="latest", out_of_range="skip")
+    assert isinstance(group, Group)
+    assert (group.consumer_group, group.out_of_range) == ("sums", "skip")
+    assert client.alter_group("readings", "sums", out_of_range="error").out_of_range == "error"
+    assert client.alter_group("readings", "sums").out_of_range == "error"
+    client.create_group("others", "all")
+    assert [g.consumer_group for g in client.list_groups("others")] == ["all"]
+    assert len(client.list_groups()) == 2
+    client.drop_group("readings", "sums")
+    assert client.list_groups("readings") == []
