@@ -110,7 +110,7 @@ def test_many_claims_in_long_transactions(
     connect: Connect, connection: AnyConnection, max_jobs: int
 ) -> None:
     """Beside them others claim and ack one job after the other, and not one ack waits."""
-    queue = new_queue(connection, max_attempts=None, archive=False)
+    queue = new_queue(connection, no_limit=["max_attempts"], archive=False)
     enqueue_many(connection, queue, 6000)
     end = time.monotonic() + 5
     waited: list[int] = []

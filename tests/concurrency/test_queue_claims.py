@@ -74,7 +74,7 @@ def test_each_job_is_done_once(
 
 def test_producers_and_workers_together(shared_connect: Connect, connection: AnyConnection) -> None:
     """Some attempts fail: the job comes back with the next number, and is done in the end."""
-    queue = new_queue(connection, max_attempts=None)
+    queue = new_queue(connection, no_limit=["max_attempts"])
     producers, each = 3, 60
     made: list[int] = []
     attempts: list[tuple[int, int]] = []

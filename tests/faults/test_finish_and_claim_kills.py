@@ -147,7 +147,7 @@ def test_before_the_commit(
 
 def test_some_of_many(shared_dsn: str, connection: AnyConnection, shared_clock: Clock) -> None:
     """Workers in transactions, half of them killed at any moment: each effect exactly once."""
-    queue = new_queue(connection, max_attempts=None)
+    queue = new_queue(connection, no_limit=["max_attempts"])
     ids = enqueue_many(connection, queue, 300)
     workers = [
         subprocess.Popen(

@@ -21,7 +21,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
     server = start_server()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
-        queue = new_queue(connection, lease="2 seconds", max_attempts=None)
+        queue = new_queue(connection, lease="2 seconds", no_limit=["max_attempts"])
 
     enqueued: set[int] = set()
     acked: set[int] = set()

@@ -9,6 +9,7 @@ import pytest
 from jobs import (
     AnyConnection,
     Connect,
+    call,
     claim,
     claim_one,
     enqueue,
@@ -74,11 +75,13 @@ def test_the_job_ttl_begins_anew(connection: AnyConnection, clock: Clock) -> Non
     """A job that would have expired long ago can be redriven as long as its letter is there."""
     queue, ids = bury(connection, 1, job_ttl="1 hour")
     clock.advance("2 hours")
+    call(connection, "alter_queue", queue=queue, max_attempts=2)
     assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
     clock.advance("59 minutes")
     assert claim_one(connection, queue).job_id == ids[0]
     clock.advance("2 minutes")
     assert claim(connection, queue) == []
+    assert stats(connection, queue) == {"expired": 1}
 
 
 def test_without_limits(connection: AnyConnection, clock: Clock) -> None:
