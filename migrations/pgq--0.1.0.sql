@@ -966,6 +966,34 @@ $$;
 comment on function pgq.version() is
 'The version of pgq that this database has.';
 
+-- ==== sql/shared/_give_back_grant.sql
+
+create function pgq._give_back_grant()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    begin
+        execute new.statement;
+    exception
+        when undefined_function or undefined_table or undefined_column then
+            -- It is gone in the version that was reached in the end.
+            null;
+    end;
+
+    delete from pgq.kept_grant as k
+    where k.statement = new.statement;
+
+    return null;
+end
+$$;
+
+comment on function pgq._give_back_grant() is
+'Grants what an upgrade noted in kept_grant.';
+
 -- ==== sql/shared/_check_name.sql
 
 create function pgq._check_name(argument text, name text)
@@ -18141,6 +18169,24 @@ action more says that there is more of it, so call again at once. It waits 0.2 s
 what met it is then undone and reported as busy, and the next call goes on. Several at once do no
 harm.
 Errors: 25001 not under READ COMMITTED.';
+
+-- ==== sql/shared/kept_grant.sql
+
+-- An upgrade cannot grant this itself: what the script of an extension grants counts as the
+-- extension's own, and no dump has it.
+create table pgq.kept_grant (
+    statement text not null
+);
+
+create constraint trigger kept_grant
+after insert on pgq.kept_grant
+deferrable initially deferred
+for each row execute function pgq._give_back_grant();
+
+comment on table pgq.kept_grant is
+'What others were granted on functions and views that an upgrade makes anew: noted while it runs,
+granted again when its transaction ends, then removed.';
+comment on column pgq.kept_grant.statement is 'The GRANT.';
 
 -- ==== sql/shared/leaves.sql
 
