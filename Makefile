@@ -61,8 +61,9 @@ explore: test-environment ## interleavings of calls that break a promise; ARGS="
 lint: lint-environment ## ruff, mypy, sqlfluff and pgspot
 	@$(RUN)/python python/tools/lint.py
 
-build: test-environment ## generate the migration of this version, and the synchronous client
+build: test-environment ## generate the migrations of this version, and the synchronous client
 	@$(RUN)/python python/tools/build.py
+	@$(RUN)/python python/tools/upgrade.py
 	@$(RUN)/python python/tools/unasync.py
 
 install: ## PGXS: install the extension files (PG_CONFIG=…)

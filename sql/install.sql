@@ -13,6 +13,7 @@
 \ir queue/tables.sql
 \ir bulk/tables.sql
 \ir functions.sql
+\ir shared/kept_grant.sql
 \ir store/leaves.sql
 \ir log/views.sql
 \ir queue/views.sql

@@ -30,10 +30,11 @@ def version() -> str:
     return match.group(1)
 
 
-def released() -> bool:
-    """Whether this version's script is frozen: its heading in the changelog bears a date."""
+def released(wanted: str | None = None) -> bool:
+    """Whether a version's scripts are frozen: its heading in the changelog bears a date."""
     changelog = (ROOT / "CHANGELOG.md").read_text()
-    heading = re.search(rf"^## {re.escape(version())}\b(.*)$", changelog, re.MULTILINE)
+    name = re.escape(wanted or version())
+    heading = re.search(rf"^## {name}(?![.\d])(.*)$", changelog, re.MULTILINE)
     return heading is not None and "unreleased" not in heading.group(1)
 
 

@@ -77,7 +77,7 @@ _FACTS = {
         select format(
             '%s.%s %s %s%s%s%s%s default %s',
             c.relname,
-            lpad(a.attnum::text, 2, '0'),
+            to_char(row_number() over (partition by c.oid order by a.attnum), 'FM00'),
             a.attname,
             format_type(a.atttypid, a.atttypmod),
             case when a.attnotnull then ' not null' else '' end,

@@ -9,21 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from build import migration_path
 from catalog import describe
+from install_support import ROUTES
 from pgq.embedded import Server
-from pgq.migrate import migrate
 
 Connection = psycopg.Connection[Any]
-
-
-def _install(server: Server, database: str, route: str) -> None:
-    if route == "extension":
-        server.run("psql", "-X", "-d", database, "-c", "create extension pgq")
-    elif route == "psql":
-        server.run("psql", "-X", "-q", "-1", "-d", database, "-f", migration_path())
-    else:
-        migrate(server.dsn_for(database))
 
 
 def _rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
@@ -79,7 +69,7 @@ def _live_a_little(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("form", ["plain", "custom"])
-@pytest.mark.parametrize("route", ["extension", "psql", "python"])
+@pytest.mark.parametrize("route", ROUTES)
 def test_restored_into_a_new_cluster(
     server: Server,
     start_server: Callable[..., Server],
@@ -88,7 +78,7 @@ def test_restored_into_a_new_cluster(
     route: str,
     form: str,
 ) -> None:
-    _install(server, empty_database, route)
+    ROUTES[route](server, empty_database)
     with psycopg.connect(server.dsn_for(empty_database), autocommit=True) as old:
         _live_a_little(old)
         before = _state(old)

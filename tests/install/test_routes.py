@@ -1,4 +1,4 @@
-"""Three ways to install, one result, and nothing left after removing it."""
+"""Three ways to install and upgrade, one result, and nothing left after removing it."""
 
 from __future__ import annotations
 
@@ -9,33 +9,18 @@ import pytest
 
 from build import migration_path
 from catalog import GOLDEN, describe
+from install_support import CHAINS, ROUTES
 from pgq.embedded import Server
 from pgq.migrate import migrate
 
-Install = Callable[[Server, str], None]
 
-
-def _as_extension(server: Server, database: str) -> None:
-    server.run("psql", "-X", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", "create extension pgq")
-
-
-def _with_psql(server: Server, database: str) -> None:
-    # ON_ERROR_STOP comes from the script itself
-    server.run("psql", "-X", "-q", "-1", "-d", database, "-f", migration_path())
-
-
-def _with_python(server: Server, database: str) -> None:
-    migrate(server.dsn_for(database))
-
-
-ROUTES = {"extension": _as_extension, "psql": _with_psql, "python": _with_python}
-
-
+@pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("route", ROUTES)
 def test_catalog_is_the_one_that_is_committed(
-    server: Server, empty_database: str, route: str
+    server: Server, empty_database: str, route: str, chain: str
 ) -> None:
-    ROUTES[route](server, empty_database)
+    for script in CHAINS[chain]:
+        ROUTES[route](server, empty_database, script)
     with psycopg.connect(server.dsn_for(empty_database)) as connection:
         assert describe(connection, bodies=False) == GOLDEN.read_text()
 
@@ -139,9 +124,9 @@ def test_a_foreign_schema_pgq_is_left_alone(
 
 
 def test_a_second_install_by_psql_changes_nothing(server: Server, empty_database: str) -> None:
-    _with_psql(server, empty_database)
+    ROUTES["psql"](server, empty_database)
     with psycopg.connect(server.dsn_for(empty_database), autocommit=True) as connection:
         before = describe(connection)
         with pytest.raises(RuntimeError, match="already installed"):
-            _with_psql(server, empty_database)
+            ROUTES["psql"](server, empty_database)
         assert describe(connection) == before

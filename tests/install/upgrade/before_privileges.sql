@@ -1,0 +1,1 @@
+grant execute on function pgq._figure(bigint) to public;
