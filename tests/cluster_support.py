@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from java_support import JAVA_OPTIONS
 from pgq.embedded import Server, _children_of
 from pgq.spark._local import find_java
 from support import ROOT, wait_until
@@ -38,9 +39,6 @@ PATIENCE = 120.0
 """Seconds after which a process that has not answered counts as stuck."""
 
 DRIVER = ROOT / "tests" / "spark" / "driver.py"
-
-# these processes are short-lived: they start faster without the last step of the compiler
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 LOGGING = """\
 rootLogger.level = info

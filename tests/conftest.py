@@ -20,6 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from build import migration_path
 from databases import Databases
+from java_support import JAVA_OPTIONS
 from log_support import Log
 from pgq.embedded import Server
 from support import MIGRATIONS, ROOT, Clock, Postgrest
@@ -276,8 +277,12 @@ def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="no pyspark: pip install 'pgq[spark]'")
     from pgq.spark._local import SparkSetupError, local_session
 
+    settings = {
+        "spark.sql.shuffle.partitions": 2,
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    }
     try:
-        session = local_session("local[2,4]", "pgq tests", **{"spark.sql.shuffle.partitions": 2})
+        session = local_session("local[2,4]", "pgq tests", **settings)
     except SparkSetupError as error:
         pytest.skip(str(error))
     yield session

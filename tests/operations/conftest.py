@@ -31,7 +31,12 @@ def _empty(connection: AnyConnection) -> None:
     for (table,) in tables:
         connection.execute(sql.SQL("delete from pgq.{}").format(sql.Identifier(table)))
     connection.execute("update pgq.leaf set free = true")
-    connection.execute("truncate pgq.message, pgq.job_archive")
+    used = connection.execute(
+        "select relname from pg_class where relnamespace = 'pgq'::regnamespace"
+        " and relkind = 'r' and relispartition and pg_relation_size(oid) > 0"
+    ).fetchall()
+    for (leaf,) in used:
+        connection.execute(sql.SQL("truncate pgq.{}").format(sql.Identifier(leaf)))
 
 
 @pytest.fixture
