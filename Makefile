@@ -5,8 +5,6 @@ SHELL := /bin/sh
 
 RUN := .venv/bin
 VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgq.control)
-# tests run side by side; what shares something (a file, a Spark session) stays together
-SIDE_BY_SIDE := -n auto --dist loadgroup --no-loadscope-reorder
 SOURCES := python/src python/tools python/hatch_build.py tests benchmarks
 
 # ---------------------------------------------------------------- goals of PGXS
@@ -47,13 +45,13 @@ demo-spark: demo-spark-environment ## the same data through Spark, in batch and 
 	@$(RUN)/python -m pgq demo-spark $(ARGS)
 
 test: test-environment ## the suite on the embedded PostgreSQL; ARGS="-k publish" selects
-	@$(RUN)/pytest tests $(SIDE_BY_SIDE) -m "not slow" $(ARGS)
+	@$(RUN)/pytest tests -n auto -m "not slow" $(ARGS)
 
 test-all: test-environment ## the complete suite, with what kills clusters and takes longest
-	@$(RUN)/pytest tests $(SIDE_BY_SIDE) $(ARGS)
+	@$(RUN)/pytest tests -n auto $(ARGS)
 
 test-matrix: test-environment ## the complete suite on every PostgreSQL major that can be had
-	@$(RUN)/python python/tools/matrix.py $(ARGS) $(SIDE_BY_SIDE)
+	@$(RUN)/python python/tools/matrix.py $(ARGS) -n auto
 
 explore: test-environment ## interleavings of calls that break a promise; ARGS="--seconds 600 --seed 7"
 	@PYTHONPATH=tests:python/src:python/tools $(RUN)/python -m explorer $(ARGS)

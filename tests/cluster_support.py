@@ -20,6 +20,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from java_support import JAVA_OPTIONS
 from pgq.embedded import Server
 from pgq.local_spark import find_java
 from support import ROOT, wait_until
@@ -39,9 +40,6 @@ PATIENCE = 120.0
 """Seconds after which a process that has not answered counts as stuck."""
 
 DRIVER = ROOT / "tests" / "spark" / "driver.py"
-
-# these processes are short-lived: they start faster without the last step of the compiler
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 LOGGING = """\
 rootLogger.level = info

@@ -20,6 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from build import migration_path
 from databases import Databases
+from java_support import JAVA_OPTIONS
 from log_support import Log
 from pgq.embedded import Server
 from support import MIGRATIONS, ROOT, Clock, Postgrest
@@ -38,19 +39,10 @@ FAST = {
     "max_locks_per_transaction": "256",
 }
 
-# where the tests are that take longest: they begin first, so that no process is left alone with one
-FIRST = ("spark", "spark/test_connect", "explorer/test_explorer")
-
 _server_key = pytest.StashKey[Server]()
 
 
 # ---------------------------------------------------------------------------- the run
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """How many processes ``-n auto`` means: many tests wait more than they compute."""
-    return 0 if "DATABASE_URL" in os.environ else 2 * (os.cpu_count() or 1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,24 +79,6 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"server: PostgreSQL {server.major} of {server.bin_dir}"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what shares something: the tests of a file, and all that use the session."""
-    with_session = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            path = item.path.relative_to(ROOT / "tests").with_suffix("")
-            group = "spark" if item.path in with_session else path.as_posix()
-            item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=_place_in_run)
-
-
-def _place_in_run(item: pytest.Item) -> int:
-    marker = item.get_closest_marker("xdist_group")
-    group = marker.args[0] if marker else None
-    return FIRST.index(group) if group in FIRST else len(FIRST)
-
-
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     if os.environ.get("PGQ_REQUIRE_ALL") != "1" or report.outcome != "skipped":
         return
@@ -129,6 +103,47 @@ def pytest_make_collect_report() -> Any:
     report = yield
     _refuse_skip(report)
     return report
+
+
+# ----------------------------------------------------------------------- side by side (-n auto)
+
+# What takes longest begins first, so that no process is left alone with it.
+FIRST = ("spark", "tests/spark/test_connect.py", "tests/explorer/test_explorer.py")
+
+# these have a JVM of their own
+WITHOUT_THE_SESSION = ("tests/spark/test_connect.py", "tests/spark/test_credentials.py")
+
+
+def _group(nodeid: str) -> str:
+    """What runs in one process: the tests of a file, and nearly all that use the Spark session."""
+    path, _, test = nodeid.partition("::")
+    if path.startswith("tests/spark/") and path not in WITHOUT_THE_SESSION:
+        return "spark"
+    return "spark" if test.startswith("test_blocks_run") else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes ``-n auto`` means: many tests wait more than they compute."""
+    return 0 if os.environ.get("DATABASE_URL") else 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out the groups."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            for group in reversed(FIRST):
+                if group in self.workqueue:
+                    self.workqueue.move_to_end(group, last=False)
+            super()._assign_work_unit(node)
+
+    return Groups(config, log)
 
 
 # ---------------------------------------------------------------------------- servers
@@ -289,7 +304,12 @@ def _empty(connection: psycopg.Connection[Any]) -> None:
     for (table,) in tables:
         connection.execute(sql.SQL("delete from pgq.{}").format(sql.Identifier(table)))
     connection.execute("update pgq.leaf set free = true")
-    connection.execute("truncate pgq.message, pgq.job_archive")
+    used = connection.execute(
+        "select relname from pg_class where relnamespace = 'pgq'::regnamespace"
+        " and relkind = 'r' and relispartition and pg_relation_size(oid) > 0"
+    ).fetchall()
+    for (leaf,) in used:
+        connection.execute(sql.SQL("truncate pgq.{}").format(sql.Identifier(leaf)))
 
 
 @pytest.fixture
@@ -317,8 +337,12 @@ def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="no pyspark: pip install 'pgq[spark]'")
     from pgq.local_spark import SparkSetupError, local_session
 
+    settings = {
+        "spark.sql.shuffle.partitions": 2,
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    }
     try:
-        session = local_session("local[2,4]", "pgq tests", **{"spark.sql.shuffle.partitions": 2})
+        session = local_session("local[2,4]", "pgq tests", **settings)
     except SparkSetupError as error:
         pytest.skip(str(error))
     yield session

