@@ -92,49 +92,49 @@ create unlogged table pgq.staged_chunk (
     write_id uuid not null,
     task integer not null,
     chunk integer not null,
+    messages integer not null,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
     partition integer,
     priority integer,
     delay interval,
-    messages integer not null,
-    packed bytea,
-    starts integer[],
-    lengths integer[],
-    payloads jsonb[],
-    bodies bytea[],
-    keys text[],
-    headers jsonb[],
     labels text[],
+    bodies bytea[],
+    lengths integer[],
+    starts integer[],
+    packed_bodies bytea,
     primary key (write_id, task, chunk)
 );
 
 -- Chunks are written and read whole, and once: compressing them costs more than it saves.
 alter table pgq.staged_chunk
-alter column packed set storage external,
-alter column starts set storage external,
-alter column lengths set storage external,
 alter column payloads set storage external,
-alter column bodies set storage external,
 alter column keys set storage external,
 alter column headers set storage external,
-alter column labels set storage external;
+alter column labels set storage external,
+alter column bodies set storage external,
+alter column lengths set storage external,
+alter column starts set storage external,
+alter column packed_bodies set storage external;
 
 comment on table pgq.staged_chunk is
 'Messages of atomic writes until these are committed; not replicated, and empty after a crash.';
 comment on column pgq.staged_chunk.chunk is 'The number of the chunk within its task.';
+comment on column pgq.staged_chunk.messages is 'How many messages it has.';
+comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: they are bytes.';
+comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
+comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
 comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
-comment on column pgq.staged_chunk.messages is 'How many messages it has.';
-comment on column pgq.staged_chunk.packed is
-'The contents one behind the other; null: see payloads and bodies.';
-comment on column pgq.staged_chunk.starts is 'Where each of them begins in packed, from 1.';
-comment on column pgq.staged_chunk.lengths is 'The length of each of them, in bytes.';
-comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see packed and bodies.';
-comment on column pgq.staged_chunk.bodies is
-'The contents as raw bytes; null: see packed and payloads.';
-comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
-comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
+comment on column pgq.staged_chunk.bodies is
+'The contents as raw bytes, each by itself; null: see payloads and packed_bodies.';
+comment on column pgq.staged_chunk.lengths is 'The length of each of the packed bodies, in bytes.';
+comment on column pgq.staged_chunk.starts is 'Where each of the packed bodies begins, from 1.';
+comment on column pgq.staged_chunk.packed_bodies is
+'The contents as raw bytes, one after the other; null: see payloads and bodies.';
 
 -- The same for writes that are not atomic. It belongs to the write and not to one attempt:
 -- commit_write waits for open chunks of earlier attempts as well, since these will be published.

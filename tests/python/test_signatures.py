@@ -128,7 +128,7 @@ def test_methods_have_the_arguments_and_defaults_of_their_functions(
         required = [each.name for each in parameters if each.default is each.empty]
         assert required == list(arguments)[: without_default[function]], function
         for parameter in parameters[len(required) :]:
-            assert parameter.default is NOT_GIVEN, function
+            assert parameter.default in (None, NOT_GIVEN), function
 
 
 def test_dataclasses_have_the_columns_of_their_types_and_views(connection: AnyConnection) -> None:
