@@ -276,12 +276,12 @@ create type pgq.bulk_write_state as (
 
 comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
 comment on column pgq.bulk_write_state.write_id is
-'What write_chunk, commit_write and abort_write ask for.';
+'The id that write_chunk, commit_write and abort_write take.';
 comment on column pgq.bulk_write_state.messages is
 'How many messages or jobs it wrote; null: not committed.';
 comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
 comment on column pgq.bulk_write_state.repeated is
-'Whether it had been committed before this call, which changed nothing.';
+'Whether it was committed before this call, which then changed nothing.';
 
 create type pgq._write_target as (
     bulk_write_id bigint,
@@ -797,20 +797,20 @@ create index bulk_write_open on pgq.bulk_write (expires_at) where committed_at i
 create index bulk_write_nameless on pgq.bulk_write (committed_at) where producer is null;
 
 comment on table pgq.bulk_write is
-'What many writers write as one: open until it is committed, then kept to recognise it.';
+'Writes of many writers: open until the commit, then kept to know them when they are repeated.';
 comment on column pgq.bulk_write.topic_id is 'The topic that is written to; null: a queue.';
 comment on column pgq.bulk_write.queue_id is 'The queue that is written to; null: a topic.';
 comment on column pgq.bulk_write.producer is
-'Who writes; with seq it identifies the write when it is repeated; null: it cannot be repeated.';
+'Who writes; with seq it names the write. Null: it has no name, and is new each time.';
 comment on column pgq.bulk_write.seq is 'The number that the producer gave the write.';
 comment on column pgq.bulk_write.atomic is
 'Whether chunks are staged until the commit, or published as they come.';
 comment on column pgq.bulk_write.write_id is
-'The token of those who may write; each start of the write gives out a new one.';
+'The id that writers pass; each start of the write makes a new one.';
 comment on column pgq.bulk_write.attempt is 'How often it was started.';
 comment on column pgq.bulk_write.begun_at is 'When it was started, the last time.';
 comment on column pgq.bulk_write.expires_at is
-'From when on cleanup forgets it, should it still be open.';
+'From when on cleanup forgets it, if it is still open.';
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
@@ -930,12 +930,12 @@ create table pgq.published_chunk (
 );
 
 comment on table pgq.published_chunk is
-'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
+'Chunks of writes that are not atomic, until the commit: a chunk that comes again is left out.';
 comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.published_chunk.messages is 'How many messages it had.';
 comment on column pgq.published_chunk.attempt is 'The newest attempt of the write that wrote it.';
 comment on column pgq.published_chunk.digest is
-'A hash of all that it says, to notice that a repeated task made other chunks.';
+'A hash of all its arguments: another hash shows that a repeated task made another chunk.';
 
 -- ==== sql/shared/_clock.sql
 
@@ -14776,10 +14776,10 @@ end
 $$;
 
 comment on function pgq._forget_staged(uuid, integer) is
-'Removes what was staged for a bulk write, so many chunks at most, and says how many it removed.
-When fewer than allowed, nothing is left. Null: nothing was removed, because chunks of it are open
-or nothing is staged, or under REPEATABLE READ or SERIALIZABLE; cleanup then removes it. It waits
-for nobody.';
+'Removes what was staged for a bulk write, and returns how many chunks it removed.
+most: the most that it may remove; when it removed fewer, nothing is left. Null: nothing was
+removed, because transactions with chunks of it are open, or nothing is staged, or under REPEATABLE
+READ or SERIALIZABLE; cleanup then removes it. It waits for nobody.';
 
 -- ==== sql/bulk/_forget_published.sql
 
@@ -15352,8 +15352,8 @@ end
 $$;
 
 comment on function pgq._note_task(uuid, integer, text) is
-'Whether this attempt of a task is the one that counts; the write then stays open until it ends.
-Raises MQ008.';
+'Notes the attempt of a task; true when it is the one that counts. The write then stays open until
+the transaction of the attempt ends. Raises MQ008.';
 
 -- ==== sql/bulk/_note_chunk.sql
 
@@ -15424,8 +15424,8 @@ $$;
 comment on function pgq._note_chunk(
     uuid, pgq._write_target, integer, integer, integer, bigint
 ) is
-'Whether a chunk that is published as it comes is there for the first time; the write then stays
-open until it ends. Raises MQ008, and 22023 when it was another one before.';
+'Notes a chunk of a write that is not atomic; true when it is new. The write then stays open until
+the transaction of the chunk ends. Raises MQ008, and 22023 when another chunk has these numbers.';
 
 -- ==== sql/bulk/_unpack.sql
 

@@ -24,20 +24,20 @@ create index bulk_write_open on pgq.bulk_write (expires_at) where committed_at i
 create index bulk_write_nameless on pgq.bulk_write (committed_at) where producer is null;
 
 comment on table pgq.bulk_write is
-'What many writers write as one: open until it is committed, then kept to recognise it.';
+'Writes of many writers: open until the commit, then kept to know them when they are repeated.';
 comment on column pgq.bulk_write.topic_id is 'The topic that is written to; null: a queue.';
 comment on column pgq.bulk_write.queue_id is 'The queue that is written to; null: a topic.';
 comment on column pgq.bulk_write.producer is
-'Who writes; with seq it identifies the write when it is repeated; null: it cannot be repeated.';
+'Who writes; with seq it names the write. Null: it has no name, and is new each time.';
 comment on column pgq.bulk_write.seq is 'The number that the producer gave the write.';
 comment on column pgq.bulk_write.atomic is
 'Whether chunks are staged until the commit, or published as they come.';
 comment on column pgq.bulk_write.write_id is
-'The token of those who may write; each start of the write gives out a new one.';
+'The id that writers pass; each start of the write makes a new one.';
 comment on column pgq.bulk_write.attempt is 'How often it was started.';
 comment on column pgq.bulk_write.begun_at is 'When it was started, the last time.';
 comment on column pgq.bulk_write.expires_at is
-'From when on cleanup forgets it, should it still be open.';
+'From when on cleanup forgets it, if it is still open.';
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
@@ -157,9 +157,9 @@ create table pgq.published_chunk (
 );
 
 comment on table pgq.published_chunk is
-'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
+'Chunks of writes that are not atomic, until the commit: a chunk that comes again is left out.';
 comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.published_chunk.messages is 'How many messages it had.';
 comment on column pgq.published_chunk.attempt is 'The newest attempt of the write that wrote it.';
 comment on column pgq.published_chunk.digest is
-'A hash of all that it says, to notice that a repeated task made other chunks.';
+'A hash of all its arguments: another hash shows that a repeated task made another chunk.';
