@@ -276,12 +276,12 @@ create type pgq.bulk_write_state as (
 
 comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
 comment on column pgq.bulk_write_state.write_id is
-'What write_chunk, commit_write and abort_write ask for.';
+'The id that write_chunk, commit_write and abort_write take.';
 comment on column pgq.bulk_write_state.messages is
 'How many messages or jobs it wrote; null: not committed.';
 comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
 comment on column pgq.bulk_write_state.repeated is
-'Whether it had been committed before this call, which changed nothing.';
+'Whether it was committed before this call, which then changed nothing.';
 
 create type pgq._write_target as (
     bulk_write_id bigint,
@@ -797,20 +797,20 @@ create index bulk_write_open on pgq.bulk_write (expires_at) where committed_at i
 create index bulk_write_nameless on pgq.bulk_write (committed_at) where producer is null;
 
 comment on table pgq.bulk_write is
-'What many writers write as one: open until it is committed, then kept to recognise it.';
+'Writes of many writers: open until the commit, then kept to know them when they are repeated.';
 comment on column pgq.bulk_write.topic_id is 'The topic that is written to; null: a queue.';
 comment on column pgq.bulk_write.queue_id is 'The queue that is written to; null: a topic.';
 comment on column pgq.bulk_write.producer is
-'Who writes; with seq it identifies the write when it is repeated; null: it cannot be repeated.';
+'Who writes; with seq it names the write. Null: it has no name, and is new each time.';
 comment on column pgq.bulk_write.seq is 'The number that the producer gave the write.';
 comment on column pgq.bulk_write.atomic is
 'Whether chunks are staged until the commit, or published as they come.';
 comment on column pgq.bulk_write.write_id is
-'The token of those who may write; each start of the write gives out a new one.';
+'The id that writers pass; each start of the write makes a new one.';
 comment on column pgq.bulk_write.attempt is 'How often it was started.';
 comment on column pgq.bulk_write.begun_at is 'When it was started, the last time.';
 comment on column pgq.bulk_write.expires_at is
-'From when on cleanup forgets it, should it still be open.';
+'From when on cleanup forgets it, if it is still open.';
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
@@ -865,49 +865,49 @@ create unlogged table pgq.staged_chunk (
     write_id uuid not null,
     task integer not null,
     chunk integer not null,
+    messages integer not null,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
     partition integer,
     priority integer,
     delay interval,
-    messages integer not null,
-    packed bytea,
-    starts integer[],
-    lengths integer[],
-    payloads jsonb[],
-    bodies bytea[],
-    keys text[],
-    headers jsonb[],
     labels text[],
+    bodies bytea[],
+    lengths integer[],
+    starts integer[],
+    packed_bodies bytea,
     primary key (write_id, task, chunk)
 );
 
 -- Chunks are written and read whole, and once: compressing them costs more than it saves.
 alter table pgq.staged_chunk
-alter column packed set storage external,
-alter column starts set storage external,
-alter column lengths set storage external,
 alter column payloads set storage external,
-alter column bodies set storage external,
 alter column keys set storage external,
 alter column headers set storage external,
-alter column labels set storage external;
+alter column labels set storage external,
+alter column bodies set storage external,
+alter column lengths set storage external,
+alter column starts set storage external,
+alter column packed_bodies set storage external;
 
 comment on table pgq.staged_chunk is
 'Messages of atomic writes until these are committed; not replicated, and empty after a crash.';
 comment on column pgq.staged_chunk.chunk is 'The number of the chunk within its task.';
+comment on column pgq.staged_chunk.messages is 'How many messages it has.';
+comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: they are bytes.';
+comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
+comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
 comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
-comment on column pgq.staged_chunk.messages is 'How many messages it has.';
-comment on column pgq.staged_chunk.packed is
-'The contents one behind the other; null: see payloads and bodies.';
-comment on column pgq.staged_chunk.starts is 'Where each of them begins in packed, from 1.';
-comment on column pgq.staged_chunk.lengths is 'The length of each of them, in bytes.';
-comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see packed and bodies.';
-comment on column pgq.staged_chunk.bodies is
-'The contents as raw bytes; null: see packed and payloads.';
-comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
-comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
+comment on column pgq.staged_chunk.bodies is
+'The contents as raw bytes, each by itself; null: see payloads and packed_bodies.';
+comment on column pgq.staged_chunk.lengths is 'The length of each of the packed bodies, in bytes.';
+comment on column pgq.staged_chunk.starts is 'Where each of the packed bodies begins, from 1.';
+comment on column pgq.staged_chunk.packed_bodies is
+'The contents as raw bytes, one after the other; null: see payloads and bodies.';
 
 -- The same for writes that are not atomic. It belongs to the write and not to one attempt:
 -- commit_write waits for open chunks of earlier attempts as well, since these will be published.
@@ -930,12 +930,12 @@ create table pgq.published_chunk (
 );
 
 comment on table pgq.published_chunk is
-'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
+'Chunks of writes that are not atomic, until the commit: a chunk that comes again is left out.';
 comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.published_chunk.messages is 'How many messages it had.';
 comment on column pgq.published_chunk.attempt is 'The newest attempt of the write that wrote it.';
 comment on column pgq.published_chunk.digest is
-'A hash of all that it says, to notice that a repeated task made other chunks.';
+'A hash of all its arguments: another hash shows that a repeated task made another chunk.';
 
 -- ==== sql/shared/_clock.sql
 
@@ -14611,11 +14611,53 @@ comment on function pgq._check_packed(bytea, integer[], integer[], text[], jsonb
 -- ==== sql/bulk/_check_chunk.sql
 
 create function pgq._check_chunk(
+    task integer,
+    task_attempt text,
+    chunk integer,
+    lengths integer[],
+    packed_payloads bytea,
+    packed_bodies bytea
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if num_nulls(
+        _check_chunk.task, _check_chunk.task_attempt, _check_chunk.chunk, _check_chunk.lengths
+    ) > 0 then
+        raise exception 'task, task_attempt, chunk and lengths must not be null'
+            using errcode = '22004';
+    end if;
+    if (_check_chunk.packed_payloads is null) = (_check_chunk.packed_bodies is null) then
+        raise exception 'a chunk needs either packed_payloads or packed_bodies'
+            using errcode = case
+                    when _check_chunk.packed_bodies is null then '22004'
+                    else '22023'
+                end,
+                hint = 'Pass JSON texts as packed_payloads, or raw bytes as packed_bodies.';
+    end if;
+    if least(_check_chunk.task, _check_chunk.chunk) < 0 then
+        raise exception 'tasks and chunks are numbered from 0'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_chunk(integer, text, integer, integer[], bytea, bytea) is
+'Refuses a chunk without its numbers, its lengths or its contents (22004), or with both kinds of
+contents or a negative number (22023).';
+
+-- ==== sql/bulk/_check_chunk_options.sql
+
+create function pgq._check_chunk_options(
     target pgq._write_target,
     partition integer,
-    labels text[],
     priority integer,
-    delay interval
+    delay interval,
+    labels text[]
 )
 returns void
 language plpgsql
@@ -14624,50 +14666,58 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if (_check_chunk.target).queue is null then
-        if num_nonnulls(_check_chunk.labels, _check_chunk.priority, _check_chunk.delay) > 0 then
-            raise exception 'labels, priority and delay are for jobs'
+    if (_check_chunk_options.target).queue is null then
+        if num_nonnulls(
+            _check_chunk_options.priority,
+            _check_chunk_options.delay,
+            _check_chunk_options.labels
+        ) > 0 then
+            raise exception 'priority, delay and labels are for jobs'
                 using errcode = '22023',
                     detail = 'This write goes to a topic.';
         end if;
-        if _check_chunk.partition not between 0 and (_check_chunk.target).partitions - 1 then
+        if _check_chunk_options.partition
+            not between 0 and (_check_chunk_options.target).partitions - 1
+        then
             perform pgq._fail_unknown_partition(
-                (_check_chunk.target).topic,
-                _check_chunk.partition,
-                (_check_chunk.target).partitions
+                (_check_chunk_options.target).topic,
+                _check_chunk_options.partition,
+                (_check_chunk_options.target).partitions
             );
         end if;
         return;
     end if;
 
-    if _check_chunk.partition is not null then
+    if _check_chunk_options.partition is not null then
         raise exception 'argument "partition" is for messages'
             using errcode = '22023',
                 detail = 'This write goes to a queue.';
     end if;
-    if _check_chunk.priority not between 0 and 9 then
-        perform pgq._check_count('priority', _check_chunk.priority, 0, 9);
+    if _check_chunk_options.priority not between 0 and 9 then
+        perform pgq._check_count('priority', _check_chunk_options.priority, 0, 9);
     end if;
-    if _check_chunk.delay is not null then
+    if _check_chunk_options.delay is not null then
         perform pgq._due_at(
-            (_check_chunk.target).queue,
+            (_check_chunk_options.target).queue,
             pgq._clock(),
-            _check_chunk.delay,
+            _check_chunk_options.delay,
             null,
-            (_check_chunk.target).retention
+            (_check_chunk_options.target).retention
         );
     end if;
-    if _check_chunk.labels is not null then
+    if _check_chunk_options.labels is not null then
         perform pgq._check_label(l.label)
-        from unnest(_check_chunk.labels) as l (label)
+        from unnest(_check_chunk_options.labels) as l (label)
         where length(l.label) > 255;
     end if;
 end
 $$;
 
-comment on function pgq._check_chunk(pgq._write_target, integer, text[], integer, interval) is
-'Refuses what publish_batch or enqueue_batch would refuse when the chunk is published (22023,
-MQ007).';
+comment on function pgq._check_chunk_options(
+    pgq._write_target, integer, integer, interval, text[]
+) is
+'Refuses now what publish_batch or enqueue_batch would refuse later, when the chunk is published
+(22023, MQ007).';
 
 -- ==== sql/bulk/_check_target.sql
 
@@ -14754,10 +14804,10 @@ end
 $$;
 
 comment on function pgq._forget_staged(uuid, integer) is
-'Removes what was staged for a bulk write, so many chunks at most, and says how many it removed.
-When fewer than allowed, nothing is left. Null: nothing was removed, because chunks of it are open
-or nothing is staged, or under REPEATABLE READ or SERIALIZABLE; cleanup then removes it. It waits
-for nobody.';
+'Removes what was staged for a bulk write, and returns how many chunks it removed.
+most: the most that it may remove; when it removed fewer, nothing is left. Null: nothing was
+removed, because transactions with chunks of it are open, or nothing is staged, or under REPEATABLE
+READ or SERIALIZABLE; cleanup then removes it. It waits for nobody.';
 
 -- ==== sql/bulk/_forget_published.sql
 
@@ -14933,6 +14983,207 @@ comment on function pgq._check_remembered(pgq.bulk_write) is
 'Refuses a write that is begun for the first time, as it seems, and may have been forgotten (22023).
 It must have been inserted before this is called, so that nobody else can write and forget it.';
 
+-- ==== sql/bulk/_wanted_write.sql
+
+create function pgq._wanted_write(
+    topic text, queue text, producer text, seq bigint, atomic boolean
+)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wanted pgq.bulk_write;
+begin
+    if (_wanted_write.topic is null) = (_wanted_write.queue is null) then
+        raise exception 'a bulk write goes either to a topic or to a queue'
+            using errcode = case when _wanted_write.topic is null then '22004' else '22023' end;
+    end if;
+    if (_wanted_write.producer is null) <> (_wanted_write.seq is null) then
+        raise exception 'producer and seq go together'
+            using errcode = '22023',
+                hint = 'Pass both to have the write recognised when it is repeated, or neither.';
+    end if;
+    if length(_wanted_write.producer) not between 1 and 255 then
+        raise exception 'argument "producer" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+
+    if _wanted_write.topic is not null then
+        select t.topic_id
+        into wanted.topic_id
+        from pgq.topic as t
+        where t.topic = _wanted_write.topic;
+
+        if wanted.topic_id is null then
+            perform pgq._fail_unknown_topic(_wanted_write.topic);
+        end if;
+    else
+        select q.queue_id
+        into wanted.queue_id
+        from pgq.queue as q
+        where q.queue = _wanted_write.queue;
+
+        if wanted.queue_id is null then
+            perform pgq._fail_unknown_queue(_wanted_write.queue);
+        end if;
+    end if;
+
+    wanted.producer := _wanted_write.producer;
+    wanted.seq := _wanted_write.seq;
+    wanted.atomic := _wanted_write.atomic;
+    return wanted;
+end
+$$;
+
+comment on function pgq._wanted_write(text, text, text, bigint, boolean) is
+'The write that these arguments of begin_write ask for, without an id. Raises MQ001, MQ002, 22004
+and 22023.';
+
+-- ==== sql/bulk/_known_write.sql
+
+create function pgq._known_write(wanted pgq.bulk_write)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    known pgq.bulk_write;
+begin
+    select w.*
+    into known
+    from pgq.bulk_write as w
+    where w.producer = (_known_write.wanted).producer
+        and coalesce(w.topic_id, 0) = coalesce((_known_write.wanted).topic_id, 0)
+        and coalesce(w.queue_id, 0) = coalesce((_known_write.wanted).queue_id, 0)
+        and w.seq = (_known_write.wanted).seq;
+
+    -- One that is committed stays committed, so it is returned without a lock and without a wait.
+    if known.committed_at is null and known.bulk_write_id is not null then
+        select w.*
+        into known
+        from pgq.bulk_write as w
+        where w.bulk_write_id = known.bulk_write_id
+        for update;
+    end if;
+    return known;
+end
+$$;
+
+comment on function pgq._known_write(pgq.bulk_write) is
+'The write of this producer and seq, locked unless it is committed; null: there is none.';
+
+-- ==== sql/bulk/_add_write.sql
+
+create function pgq._add_write(wanted pgq.bulk_write, timeout interval)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+    made pgq.bulk_write;
+begin
+    insert into pgq.bulk_write (
+        topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
+    )
+    values (
+        (_add_write.wanted).topic_id,
+        (_add_write.wanted).queue_id,
+        (_add_write.wanted).producer,
+        (_add_write.wanted).seq,
+        (_add_write.wanted).atomic,
+        gen_random_uuid(),
+        moment,
+        moment + _add_write.timeout
+    )
+    on conflict do nothing
+    returning *
+    into made;
+
+    if made.bulk_write_id is not null then
+        perform pgq._check_remembered(made);
+
+        if made.atomic then
+            insert into pgq.staged_write (write_id)
+            values (made.write_id);
+        else
+            insert into pgq.published_write (bulk_write_id)
+            values (made.bulk_write_id);
+        end if;
+    end if;
+    return made;
+end
+$$;
+
+comment on function pgq._add_write(pgq.bulk_write, interval) is
+'Adds a write with its mark; null: somebody else has added one of the same producer and seq. Raises
+22023 when the producer may have made it before and it is forgotten.';
+
+-- ==== sql/bulk/_restart_write.sql
+
+create function pgq._restart_write(known pgq.bulk_write, atomic boolean, timeout interval)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz;
+    restarted pgq.bulk_write;
+begin
+    if (_restart_write.known).atomic <> _restart_write.atomic then
+        raise exception 'write % of producer "%" was begun with atomic = %',
+            (_restart_write.known).seq,
+            (_restart_write.known).producer,
+            (_restart_write.known).atomic
+            using errcode = '22023',
+                hint = 'A write that is open goes on as it was begun.';
+    end if;
+
+    -- Writers of the earlier attempt may still have transactions open; none of them is waited for.
+    --
+    -- Atomic: what they stage belongs to the old id, which nobody can commit any more. What cannot
+    -- be removed now is left to cleanup.
+    --
+    -- Not atomic: their chunks are published if their transactions commit, so they count like
+    -- chunks that were published before this call. A writer that brings an open chunk again waits
+    -- for it, and commit_write waits for all of them. When one of them is not a chunk of the new
+    -- attempt, commit_write sees that by the number of the attempt.
+    if (_restart_write.known).atomic then
+        perform pgq._forget_staged((_restart_write.known).write_id, null);
+    end if;
+
+    moment := pgq._clock();
+    update pgq.bulk_write as w
+    set
+        write_id = gen_random_uuid(),
+        attempt = w.attempt + 1,
+        begun_at = moment,
+        expires_at = moment + _restart_write.timeout
+    where w.bulk_write_id = (_restart_write.known).bulk_write_id
+    returning w.*
+    into restarted;
+
+    if restarted.atomic then
+        insert into pgq.staged_write (write_id)
+        values (restarted.write_id);
+    end if;
+    return restarted;
+end
+$$;
+
+comment on function pgq._restart_write(pgq.bulk_write, boolean, interval) is
+'Starts an open write, which the caller has locked, again under a new id. Raises 22023 when it was
+begun with another value of atomic.';
+
 -- ==== sql/bulk/begin_write.sql
 
 create function pgq.begin_write(
@@ -14943,10 +15194,11 @@ create function pgq.begin_write(
     atomic boolean default true,
     timeout interval default '1 day'
 )
-returns pgq.bulk_write_state
+returns setof pgq.bulk_write_state
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -14957,162 +15209,59 @@ set lock_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
-    target_topic_id bigint;
-    target_queue_id bigint;
+    wanted pgq.bulk_write;
     known pgq.bulk_write;
-    moment timestamptz;
+    time_limit interval := coalesce(begin_write.timeout, '1 day');
 begin
-    if (begin_write.topic is null) = (begin_write.queue is null) then
-        raise exception 'a bulk write goes either to a topic or to a queue'
-            using errcode = case when begin_write.topic is null then '22004' else '22023' end;
-    end if;
-    if (begin_write.producer is null) <> (begin_write.seq is null) then
-        raise exception 'producer and seq go together'
-            using errcode = '22023',
-                hint = 'Pass both, to have a repeated write recognised, or neither.';
-    end if;
-    if length(begin_write.producer) not between 1 and 255 then
-        raise exception 'argument "producer" must have 1 to 255 characters'
-            using errcode = '22023';
-    end if;
-    if begin_write.atomic is null then
-        raise exception 'argument "atomic" must not be null'
-            using errcode = '22004';
-    end if;
-    perform pgq._check_interval('timeout', begin_write.timeout, false);
+    perform pgq._check_interval('timeout', time_limit, false);
+    wanted := pgq._wanted_write(
+        begin_write.topic,
+        begin_write.queue,
+        begin_write.producer,
+        begin_write.seq,
+        coalesce(begin_write.atomic, true)
+    );
 
-    if begin_write.topic is not null then
-        select t.topic_id into target_topic_id
-        from pgq.topic as t
-        where t.topic = begin_write.topic;
-
-        if target_topic_id is null then
-            perform pgq._fail_unknown_topic(begin_write.topic);
-        end if;
-    else
-        select q.queue_id into target_queue_id
-        from pgq.queue as q
-        where q.queue = begin_write.queue;
-
-        if target_queue_id is null then
-            perform pgq._fail_unknown_queue(begin_write.queue);
-        end if;
-    end if;
-
+    -- Somebody else may add it, or remove it, between the look and the insert.
     loop
-        select w.*
-        into known
-        from pgq.bulk_write as w
-        where w.producer = begin_write.producer
-            and coalesce(w.topic_id, 0) = coalesce(target_topic_id, 0)
-            and coalesce(w.queue_id, 0) = coalesce(target_queue_id, 0)
-            and w.seq = begin_write.seq;
-
-        -- What is committed stays so, and nobody has to wait to be told.
-        if known.committed_at is null and known.bulk_write_id is not null then
-            select w.*
-            into known
-            from pgq.bulk_write as w
-            where w.bulk_write_id = known.bulk_write_id
-            for update;
-        end if;
-
+        known := pgq._known_write(wanted);
         exit when known.bulk_write_id is not null;
 
-        moment := pgq._clock();
-        insert into pgq.bulk_write (
-            topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
-        )
-        values (
-            target_topic_id,
-            target_queue_id,
-            begin_write.producer,
-            begin_write.seq,
-            begin_write.atomic,
-            gen_random_uuid(),
-            moment,
-            moment + begin_write.timeout
-        )
-        on conflict do nothing
-        returning *
-        into known;
-
+        known := pgq._add_write(wanted, time_limit);
         if known.bulk_write_id is not null then
-            perform pgq._check_remembered(known);
-
-            if known.atomic then
-                insert into pgq.staged_write (write_id)
-                values (known.write_id);
-            else
-                insert into pgq.published_write (bulk_write_id)
-                values (known.bulk_write_id);
-            end if;
-
-            return row(known.write_id, null, null, false)::pgq.bulk_write_state;
+            return next row(known.write_id, null, null, false)::pgq.bulk_write_state;
+            return;
         end if;
     end loop;
 
-    if known.committed_at is not null then
-        return row(known.write_id, known.messages, known.committed_at, true)::pgq.bulk_write_state;
+    if known.committed_at is null then
+        known := pgq._restart_write(known, wanted.atomic, time_limit);
     end if;
-
-    if known.atomic <> begin_write.atomic then
-        raise exception 'write % of producer "%" was begun in the other mode',
-            begin_write.seq, begin_write.producer
-            using errcode = '22023',
-                detail = case when known.atomic then 'It is atomic.' else 'It is not atomic.' end,
-                hint = 'Go on in the mode in which it was begun.';
-    end if;
-
-    -- Writers of the earlier attempt may still be at it, and none of them is waited for.
-    --
-    -- Atomic: what they staged belongs to the old id, which nobody can commit any more. What cannot
-    -- be removed now is left to cleanup.
-    --
-    -- Not atomic: their chunks will be published, if their transactions commit. A chunk that comes
-    -- again waits for the one that is open, and commit_write for all of them; where one is not
-    -- among those of the new attempt, commit_write tells by the number of the attempt. So they
-    -- are as good as chunks that were published before this call.
-    if known.atomic then
-        perform pgq._forget_staged(known.write_id, null);
-    end if;
-
-    moment := pgq._clock();
-    update pgq.bulk_write as w
-    set
-        write_id = gen_random_uuid(),
-        attempt = w.attempt + 1,
-        begun_at = moment,
-        expires_at = moment + begin_write.timeout
-    where w.bulk_write_id = known.bulk_write_id
-    returning w.write_id
-    into known.write_id;
-
-    if known.atomic then
-        insert into pgq.staged_write (write_id)
-        values (known.write_id);
-    end if;
-
-    return row(known.write_id, null, null, false)::pgq.bulk_write_state;
+    return next row(
+        known.write_id, known.messages, known.committed_at, known.committed_at is not null
+    )::pgq.bulk_write_state;
 end
 $$;
 
 comment on function pgq.begin_write(text, text, text, bigint, boolean, interval) is
-'Begins a write of many writers to a topic or a queue, and returns the id that they write with.
-Commit it before they begin. They add chunks with write_chunk; commit_write ends it, abort_write
-gives it up. An atomic write is staged, and seen all at once when it is committed; else each chunk
-is published as it comes. With producer and seq a repeated write is recognised: when it was
-committed before, the result says so (repeated) and there is nothing to do. When it is still open,
-it is started again under a new id: writers that come with the old id are refused, and chunks that
-were published already are left out. Writers of the old id that are in the middle of a transaction
-are not waited for: what they stage is never published, and what they publish counts as published
-before. The newest 1000 writes of a producer are remembered for each topic and queue. A write that
-is not committed within the timeout is forgotten by cleanup; what chunks of it published stays, and
-is published a second time when the write is started again after that.
-Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, or a null, 22023 both,
-producer without seq, a seq older than what is remembered, or a write begun in the other mode,
-55P03 another transaction that begins, commits or aborts the same write stayed open for 60 s: call
-it again, 40001 under REPEATABLE READ or SERIALIZABLE when another one was first.';
+'Begins a write of many writers to a topic or a queue, and returns the id that they all write with.
+Commit the transaction of this call before the writers start: until then they do not see the write.
+They add chunks with write_chunk; commit_write ends the write, abort_write gives it up. atomic: true
+(the default) to stage the chunks, so that all messages are seen at once when the write is
+committed; false to publish each chunk as soon as it comes.
+producer and seq name the write, so that pgq knows it when it is begun a second time. If it was
+committed before, the result has repeated = true, and there is nothing to do. If it is still open,
+it starts again under a new id: writers that come with the old id are refused, and chunks that were
+published already are left out. Nobody waits for writers that still have a transaction open under
+the old id: what they stage is never published, and what they publish counts as published before.
+The newest 1000 writes of a producer are remembered for each topic and queue.
+timeout: cleanup forgets a write that is not committed for so long (by default 1 day). The chunks
+that it published stay in the topic or queue, and are published again if the write is begun again.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, 22023 both, producer
+without seq or seq without producer, a bad timeout, a seq that is older than what is remembered, or
+a write that was begun with another value of atomic, 55P03 another transaction that begins, commits
+or aborts the same write stayed open for 60 s: call it again, 40001 under REPEATABLE READ or
+SERIALIZABLE when another transaction was first.';
 
 -- ==== sql/bulk/_find_write.sql
 
@@ -15175,6 +15324,137 @@ $$;
 comment on function pgq._find_write(uuid) is
 'The open write of this id, and what it writes to. Raises MQ008.';
 
+-- ==== sql/bulk/_note_task.sql
+
+create function pgq._note_task(write_id uuid, task integer, task_attempt text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    owner_attempt text;
+begin
+    -- The first attempt of a task that commits is the one that counts. Another one waits here
+    -- until that is decided.
+    insert into pgq.staged_task (write_id, task, task_attempt)
+    values (_note_task.write_id, _note_task.task, _note_task.task_attempt)
+    on conflict do nothing;
+
+    if not found then
+        select k.task_attempt
+        into owner_attempt
+        from pgq.staged_task as k
+        where k.write_id = _note_task.write_id
+            and k.task = _note_task.task;
+
+        if owner_attempt is distinct from _note_task.task_attempt then
+            return false;
+        end if;
+    end if;
+
+    -- Only now, so that an attempt whose chunks are left out holds up nobody.
+    perform
+    from pgq.staged_write as s
+    where s.write_id = _note_task.write_id
+    for key share;
+
+    if not found then
+        perform pgq._fail_write_lost(
+            _note_task.write_id,
+            case
+                when exists (
+                    select
+                    from pgq.bulk_write as w
+                    where w.write_id = _note_task.write_id
+                        and w.committed_at is null
+                )
+                    then 'The server crashed, and what was staged is gone.'
+                else 'It was committed, started again or aborted meanwhile.'
+            end
+        );
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq._note_task(uuid, integer, text) is
+'Notes the attempt of a task; true when it is the one that counts. The write then stays open until
+the transaction of the attempt ends. Raises MQ008.';
+
+-- ==== sql/bulk/_note_chunk.sql
+
+create function pgq._note_chunk(
+    write_id uuid,
+    target pgq._write_target,
+    task integer,
+    chunk integer,
+    messages integer,
+    digest bigint
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.
+    perform
+    from pgq.published_write as g
+    where g.bulk_write_id = (_note_chunk.target).bulk_write_id
+    for key share;
+
+    if not found then
+        perform pgq._fail_write_lost(
+            _note_chunk.write_id, 'It was committed, aborted or forgotten meanwhile.'
+        );
+    end if;
+
+    insert into pgq.published_chunk (
+        bulk_write_id, task, chunk, messages, digest, attempt
+    )
+    values (
+        (_note_chunk.target).bulk_write_id,
+        _note_chunk.task,
+        _note_chunk.chunk,
+        _note_chunk.messages,
+        _note_chunk.digest,
+        (_note_chunk.target).attempt
+    )
+    on conflict do nothing;
+
+    if found then
+        return true;
+    end if;
+
+    -- A writer of an earlier attempt may come after one of a later attempt.
+    update pgq.published_chunk as p
+    set attempt = greatest(p.attempt, (_note_chunk.target).attempt)
+    where p.bulk_write_id = (_note_chunk.target).bulk_write_id
+        and p.task = _note_chunk.task
+        and p.chunk = _note_chunk.chunk
+        and p.digest = _note_chunk.digest;
+
+    if not found then
+        raise exception 'chunk % of task % was written before with other contents',
+            _note_chunk.chunk, _note_chunk.task
+            using errcode = '22023',
+                detail = 'A repeated task must make the same chunks; this one did not.',
+                hint = 'What was published stays. For input that is not the same each time, begin '
+                    'new writes as atomic ones.';
+    end if;
+    return false;
+end
+$$;
+
+comment on function pgq._note_chunk(
+    uuid, pgq._write_target, integer, integer, integer, bigint
+) is
+'Notes a chunk of a write that is not atomic; true when it is new. The write then stays open until
+the transaction of the chunk ends. Raises MQ008, and 22023 when another chunk has these numbers.';
+
 -- ==== sql/bulk/_unpack.sql
 
 create function pgq._unpack(packed bytea, lengths integer[])
@@ -15187,12 +15467,18 @@ as $$
 declare
     -- Joined with nothing it is read from storage once, not for every piece.
     whole bytea := _unpack.packed || ''::bytea;
-    size integer := pgq._check_lengths(whole, _unpack.lengths);
-    pieces bytea[] := array_fill(null::bytea, array[size]);
+    size integer;
+    pieces bytea[];
     piece_length integer;
     number integer := 1;
     place integer := 1;
 begin
+    if whole is null then
+        return null;
+    end if;
+
+    size := pgq._check_lengths(whole, _unpack.lengths);
+    pieces := array_fill(null::bytea, array[size]);
     foreach piece_length in array _unpack.lengths loop
         pieces[number] := substring(whole from place for piece_length);
         place := place + piece_length;
@@ -15203,21 +15489,80 @@ end
 $$;
 
 comment on function pgq._unpack(bytea, integer[]) is
-'The contents of a chunk, one by one; refuses lengths that are null, negative or do not fit.';
+'The contents of a chunk, one by one; null for null. Refuses lengths that are null, negative or do
+not fit.';
 
--- ==== sql/bulk/_write_messages.sql
+-- ==== sql/bulk/_unpack_payloads.sql
 
-create function pgq._write_messages(
-    topic text,
-    queue text,
+create function pgq._unpack_payloads(packed_payloads bytea, lengths integer[])
+returns jsonb[]
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    payloads jsonb[];
+begin
+    if _unpack_payloads.packed_payloads is null then
+        return null;
+    end if;
+
+    payloads := array(
+        select convert_from(u.content, 'UTF8')::jsonb
+        from unnest(pgq._unpack(_unpack_payloads.packed_payloads, _unpack_payloads.lengths))
+        with ordinality as u (content, place)
+        order by u.place
+    );
+    return payloads;
+end
+$$;
+
+comment on function pgq._unpack_payloads(bytea, integer[]) is
+'The same for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021).';
+
+-- ==== sql/bulk/_stays_packed.sql
+
+create function pgq._stays_packed(
+    target pgq._write_target,
+    keys text[],
+    partition integer,
+    starts integer[],
+    packed_bodies bytea
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    return _stays_packed.starts is not null
+        and _stays_packed.packed_bodies is not null
+        and (_stays_packed.target).topic is not null
+        and (_stays_packed.keys is null or _stays_packed.partition is not null)
+        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
+end
+$$;
+
+comment on function pgq._stays_packed(pgq._write_target, text[], integer, integer[], bytea) is
+'Whether a chunk stays packed until its messages are stored, which takes least time: bodies that all
+go to one partition, and whose starts the writer gave.';
+
+-- ==== sql/bulk/_check_staged.sql
+
+create function pgq._check_staged(
+    write_id uuid,
+    task integer,
+    chunk integer,
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    labels text[],
     partition integer,
     priority integer,
-    delay interval
+    delay interval,
+    labels text[],
+    bodies bytea[]
 )
 returns void
 language plpgsql
@@ -15226,34 +15571,180 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if _write_messages.topic is not null then
-        perform pgq.publish_batch(
-            _write_messages.topic,
-            _write_messages.payloads,
-            _write_messages.bodies,
-            _write_messages.keys,
-            _write_messages.headers,
-            _write_messages.partition
-        );
-    else
-        perform pgq.enqueue_batch(
-            _write_messages.queue,
-            _write_messages.payloads,
-            _write_messages.bodies,
-            _write_messages.delay,
-            coalesce(_write_messages.priority, 0),
-            _write_messages.labels,
-            _write_messages.headers,
-            _write_messages.keys
-        );
+    if not exists (
+        select
+        from pgq.staged_chunk as c
+        where c.write_id = _check_staged.write_id
+            and c.task = _check_staged.task
+            and c.chunk = _check_staged.chunk
+            and c.payloads is not distinct from _check_staged.payloads
+            and c.keys is not distinct from _check_staged.keys
+            and c.headers is not distinct from _check_staged.headers
+            and c.partition is not distinct from _check_staged.partition
+            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
+            and c.delay is not distinct from _check_staged.delay
+            and c.labels is not distinct from _check_staged.labels
+            and coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
+            is not distinct from _check_staged.bodies
+    ) then
+        raise exception 'chunk % of task % was written before with other contents',
+            _check_staged.chunk, _check_staged.task
+            using errcode = '22023',
+                detail = 'One attempt to run the task gave two chunks the same number.';
     end if;
 end
 $$;
 
-comment on function pgq._write_messages(
-    text, text, jsonb[], bytea[], text[], jsonb[], text[], integer, integer, interval
+comment on function pgq._check_staged(
+    uuid, integer, integer, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
 ) is
-'Publishes or enqueues the messages of a chunk.';
+'Refuses a chunk when another one was staged under the same number (22023).';
+
+-- ==== sql/bulk/_stage_chunk.sql
+
+create function pgq._stage_chunk(
+    target pgq._write_target,
+    write_id uuid,
+    task integer,
+    chunk integer,
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    priority integer,
+    delay interval,
+    labels text[],
+    starts integer[],
+    packed_bodies bytea
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    stays_packed boolean := pgq._stays_packed(
+        _stage_chunk.target,
+        _stage_chunk.keys,
+        _stage_chunk.partition,
+        _stage_chunk.starts,
+        _stage_chunk.packed_bodies
+    );
+    documents jsonb[];
+    contents bytea[];
+    size integer;
+begin
+    -- The task that makes a bad chunk is told now, and not commit_write.
+    if stays_packed then
+        size := pgq._check_packed(
+            _stage_chunk.packed_bodies,
+            _stage_chunk.starts,
+            _stage_chunk.lengths,
+            _stage_chunk.keys,
+            _stage_chunk.headers
+        );
+    else
+        documents := pgq._unpack_payloads(_stage_chunk.packed_payloads, _stage_chunk.lengths);
+        contents := pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths);
+        size := pgq._check_batch(
+            payloads => documents,
+            keys => _stage_chunk.keys,
+            headers => _stage_chunk.headers,
+            labels => _stage_chunk.labels,
+            bodies => contents
+        );
+    end if;
+
+    insert into pgq.staged_chunk (
+        write_id,
+        task,
+        chunk,
+        messages,
+        payloads,
+        keys,
+        headers,
+        partition,
+        priority,
+        delay,
+        labels,
+        bodies,
+        lengths,
+        starts,
+        packed_bodies
+    )
+    values (
+        _stage_chunk.write_id,
+        _stage_chunk.task,
+        _stage_chunk.chunk,
+        size,
+        documents,
+        _stage_chunk.keys,
+        _stage_chunk.headers,
+        _stage_chunk.partition,
+        _stage_chunk.priority,
+        _stage_chunk.delay,
+        _stage_chunk.labels,
+        contents,
+        case when stays_packed then _stage_chunk.lengths end,
+        case when stays_packed then _stage_chunk.starts end,
+        case when stays_packed then _stage_chunk.packed_bodies end
+    )
+    on conflict do nothing;
+
+    if found then
+        return true;
+    end if;
+
+    perform pgq._check_staged(
+        _stage_chunk.write_id,
+        _stage_chunk.task,
+        _stage_chunk.chunk,
+        documents,
+        _stage_chunk.keys,
+        _stage_chunk.headers,
+        _stage_chunk.partition,
+        _stage_chunk.priority,
+        _stage_chunk.delay,
+        _stage_chunk.labels,
+        pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths)
+    );
+    return false;
+end
+$$;
+
+comment on function pgq._stage_chunk(
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
+    interval, text[], integer[], bytea
+) is
+'Stages a chunk of an atomic write; false when the same chunk is staged already. Refuses what could
+not be published later.';
+
+-- ==== sql/bulk/_note_last_chunk.sql
+
+create function pgq._note_last_chunk(write_id uuid, task integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    update pgq.staged_task as k
+    set messages = (
+        select sum(c.messages)
+        from pgq.staged_chunk as c
+        where c.write_id = _note_last_chunk.write_id
+            and c.task = _note_last_chunk.task
+    )
+    where k.write_id = _note_last_chunk.write_id
+        and k.task = _note_last_chunk.task;
+end
+$$;
+
+comment on function pgq._note_last_chunk(uuid, integer) is
+'Notes how many messages a task has staged, so that commit_write sees whether one is missing.';
 
 -- ==== sql/bulk/_publish_packed.sql
 
@@ -15684,151 +16175,19 @@ comment on function pgq._publish_packed(
 ) is
 'Publishes the messages of a chunk, which _check_packed has checked, to one partition.';
 
--- ==== sql/bulk/_note_task.sql
+-- ==== sql/bulk/_publish_messages.sql
 
-create function pgq._note_task(write_id uuid, task integer, task_attempt text)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    owner_attempt text;
-begin
-    -- The first attempt of a task that commits is the one that counts. Another one waits here
-    -- until that is decided.
-    insert into pgq.staged_task (write_id, task, task_attempt)
-    values (_note_task.write_id, _note_task.task, _note_task.task_attempt)
-    on conflict do nothing;
-
-    if not found then
-        select k.task_attempt
-        into owner_attempt
-        from pgq.staged_task as k
-        where k.write_id = _note_task.write_id
-            and k.task = _note_task.task;
-
-        if owner_attempt is distinct from _note_task.task_attempt then
-            return false;
-        end if;
-    end if;
-
-    -- Only now, so that an attempt whose chunks are left out holds up nobody.
-    perform
-    from pgq.staged_write as s
-    where s.write_id = _note_task.write_id
-    for key share;
-
-    if not found then
-        perform pgq._fail_write_lost(
-            _note_task.write_id,
-            case
-                when exists (
-                    select
-                    from pgq.bulk_write as w
-                    where w.write_id = _note_task.write_id
-                        and w.committed_at is null
-                )
-                    then 'The server crashed, and what was staged is gone.'
-                else 'It was committed, started again or aborted meanwhile.'
-            end
-        );
-    end if;
-    return true;
-end
-$$;
-
-comment on function pgq._note_task(uuid, integer, text) is
-'Whether this attempt of a task is the one that counts; the write then stays open until it ends.
-Raises MQ008.';
-
--- ==== sql/bulk/_note_chunk.sql
-
-create function pgq._note_chunk(
-    write_id uuid,
-    target pgq._write_target,
-    task integer,
-    chunk integer,
-    messages integer,
-    digest bigint
-)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.
-    perform
-    from pgq.published_write as g
-    where g.bulk_write_id = (_note_chunk.target).bulk_write_id
-    for key share;
-
-    if not found then
-        perform pgq._fail_write_lost(
-            _note_chunk.write_id, 'It was committed, aborted or forgotten meanwhile.'
-        );
-    end if;
-
-    insert into pgq.published_chunk (
-        bulk_write_id, task, chunk, messages, digest, attempt
-    )
-    values (
-        (_note_chunk.target).bulk_write_id,
-        _note_chunk.task,
-        _note_chunk.chunk,
-        _note_chunk.messages,
-        _note_chunk.digest,
-        (_note_chunk.target).attempt
-    )
-    on conflict do nothing;
-
-    if found then
-        return true;
-    end if;
-
-    -- A writer of an earlier attempt may come after one of a later attempt.
-    update pgq.published_chunk as p
-    set attempt = greatest(p.attempt, (_note_chunk.target).attempt)
-    where p.bulk_write_id = (_note_chunk.target).bulk_write_id
-        and p.task = _note_chunk.task
-        and p.chunk = _note_chunk.chunk
-        and p.digest = _note_chunk.digest;
-
-    if not found then
-        raise exception 'chunk % of task % was written before with other contents',
-            _note_chunk.chunk, _note_chunk.task
-            using errcode = '22023',
-                detail = 'A repeated task must make the same chunks; this one did not.',
-                hint = 'What was published stays. For input that is not the same each time, begin '
-                    'new writes as atomic ones.';
-    end if;
-    return false;
-end
-$$;
-
-comment on function pgq._note_chunk(
-    uuid, pgq._write_target, integer, integer, integer, bigint
-) is
-'Whether a chunk that is published as it comes is there for the first time; the write then stays
-open until it ends. Raises MQ008, and 22023 when it was another one before.';
-
--- ==== sql/bulk/_check_staged.sql
-
-create function pgq._check_staged(
-    write_id uuid,
-    task integer,
-    chunk integer,
+create function pgq._publish_messages(
+    topic text,
+    queue text,
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    labels text[],
     partition integer,
     priority integer,
-    delay interval
+    delay interval,
+    labels text[],
+    bodies bytea[]
 )
 returns void
 language plpgsql
@@ -15837,44 +16196,137 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if not exists (
-        select
-        from pgq.staged_chunk as c
-        where c.write_id = _check_staged.write_id
-            and c.task = _check_staged.task
-            and c.chunk = _check_staged.chunk
-            and c.payloads is not distinct from _check_staged.payloads
-            and case when c.packed is null then c.bodies else pgq._unpack(c.packed, c.lengths) end
-            is not distinct from _check_staged.bodies
-            and c.keys is not distinct from _check_staged.keys
-            and c.headers is not distinct from _check_staged.headers
-            and c.labels is not distinct from _check_staged.labels
-            and c.partition is not distinct from _check_staged.partition
-            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
-            and c.delay is not distinct from _check_staged.delay
-    ) then
-        raise exception 'chunk % of task % was written before with other contents',
-            _check_staged.chunk, _check_staged.task
-            using errcode = '22023',
-                detail = 'One attempt to run the task gave two chunks the same number.';
+    if _publish_messages.topic is not null then
+        perform pgq.publish_batch(
+            topic => _publish_messages.topic,
+            payloads => _publish_messages.payloads,
+            keys => _publish_messages.keys,
+            headers => _publish_messages.headers,
+            partition => _publish_messages.partition,
+            bodies => _publish_messages.bodies
+        );
+    else
+        perform pgq.enqueue_batch(
+            queue => _publish_messages.queue,
+            payloads => _publish_messages.payloads,
+            keys => _publish_messages.keys,
+            headers => _publish_messages.headers,
+            delay => _publish_messages.delay,
+            priority => coalesce(_publish_messages.priority, 0),
+            labels => _publish_messages.labels,
+            bodies => _publish_messages.bodies
+        );
     end if;
 end
 $$;
 
-comment on function pgq._check_staged(
-    uuid,
-    integer,
-    integer,
-    jsonb[],
-    bytea[],
-    text[],
-    jsonb[],
-    text[],
-    integer,
-    integer,
-    interval
+comment on function pgq._publish_messages(
+    text, text, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
 ) is
-'Refuses a chunk under whose number another one was staged (22023).';
+'Publishes or enqueues the messages of a chunk.';
+
+-- ==== sql/bulk/_publish_chunk.sql
+
+create function pgq._publish_chunk(
+    target pgq._write_target,
+    write_id uuid,
+    task integer,
+    chunk integer,
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    priority integer,
+    delay interval,
+    labels text[],
+    starts integer[],
+    packed_bodies bytea
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The digest is of all that a writer says about the messages: starts follow from lengths.
+    if not pgq._note_chunk(
+        _publish_chunk.write_id,
+        _publish_chunk.target,
+        _publish_chunk.task,
+        _publish_chunk.chunk,
+        cardinality(_publish_chunk.lengths),
+        hash_record_extended(
+            row(
+                _publish_chunk.lengths,
+                _publish_chunk.packed_payloads,
+                _publish_chunk.keys,
+                _publish_chunk.headers,
+                _publish_chunk.partition,
+                coalesce(_publish_chunk.priority, 0),
+                _publish_chunk.delay,
+                _publish_chunk.labels,
+                _publish_chunk.packed_bodies
+            ),
+            0
+        )
+    ) then
+        return false;
+    end if;
+
+    if pgq._stays_packed(
+        _publish_chunk.target,
+        _publish_chunk.keys,
+        _publish_chunk.partition,
+        _publish_chunk.starts,
+        _publish_chunk.packed_bodies
+    ) then
+        perform pgq._check_packed(
+            _publish_chunk.packed_bodies,
+            _publish_chunk.starts,
+            _publish_chunk.lengths,
+            _publish_chunk.keys,
+            _publish_chunk.headers
+        );
+        perform pgq._publish_packed(
+            (_publish_chunk.target).topic,
+            _publish_chunk.packed_bodies,
+            _publish_chunk.starts,
+            _publish_chunk.lengths,
+            _publish_chunk.keys,
+            _publish_chunk.headers,
+            _publish_chunk.partition
+        );
+    else
+        perform pgq._publish_messages(
+            (_publish_chunk.target).topic,
+            (_publish_chunk.target).queue,
+            pgq._unpack_payloads(_publish_chunk.packed_payloads, _publish_chunk.lengths),
+            _publish_chunk.keys,
+            _publish_chunk.headers,
+            _publish_chunk.partition,
+            _publish_chunk.priority,
+            _publish_chunk.delay,
+            _publish_chunk.labels,
+            pgq._unpack(_publish_chunk.packed_bodies, _publish_chunk.lengths)
+        );
+    end if;
+
+    perform pgq._check_target(
+        _publish_chunk.write_id,
+        (_publish_chunk.target).topic_id,
+        (_publish_chunk.target).queue_id
+    );
+    return true;
+end
+$$;
+
+comment on function pgq._publish_chunk(
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
+    interval, text[], integer[], bytea
+) is
+'Publishes a chunk of a write that is not atomic; false when it was published before.';
 
 -- ==== sql/bulk/write_chunk.sql
 
@@ -15883,17 +16335,17 @@ create function pgq.write_chunk(
     task integer,
     task_attempt text,
     chunk integer,
-    packed bytea,
     lengths integer[],
+    packed_payloads bytea default null,
     keys text[] default null,
     headers jsonb[] default null,
-    labels text[] default null,
     partition integer default null,
     priority integer default null,
     delay interval default null,
-    is_json boolean default false,
-    last boolean default false,
-    starts integer[] default null
+    labels text[] default null,
+    last_chunk boolean default false,
+    starts integer[] default null,
+    packed_bodies bytea default null
 )
 returns boolean
 language plpgsql
@@ -15909,236 +16361,166 @@ set lock_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
-    target pgq._write_target;
-    contents bytea[];
-    documents jsonb[];
-    is_whole boolean;
+    target pgq._write_target := pgq._find_write(write_chunk.write_id);
     is_new boolean;
-    size integer;
 begin
-    if num_nulls(
+    perform pgq._check_chunk(
         write_chunk.task,
         write_chunk.task_attempt,
         write_chunk.chunk,
-        write_chunk.packed,
         write_chunk.lengths,
-        write_chunk.is_json,
-        write_chunk.last
-    ) > 0 then
-        raise exception 'a chunk has a null where none is allowed'
-            using errcode = '22004',
-                detail = 'Only keys, headers, labels, partition, priority, delay and starts may be '
-                    'null.';
-    end if;
-    if least(write_chunk.task, write_chunk.chunk) < 0 then
-        raise exception 'tasks and chunks are numbered from 0'
-            using errcode = '22023';
-    end if;
-
-    target := pgq._find_write(write_chunk.write_id);
-    perform pgq._check_chunk(
+        write_chunk.packed_payloads,
+        write_chunk.packed_bodies
+    );
+    perform pgq._check_chunk_options(
         target,
-        write_chunk.partition,
-        write_chunk.labels,
-        write_chunk.priority,
-        write_chunk.delay
-    );
-
-    if target.atomic then
-        is_new := pgq._note_task(
-            write_chunk.write_id, write_chunk.task, write_chunk.task_attempt
-        );
-    else
-        is_new := pgq._note_chunk(
-            write_chunk.write_id,
-            target,
-            write_chunk.task,
-            write_chunk.chunk,
-            cardinality(write_chunk.lengths),
-            hash_record_extended(
-                row(
-                    write_chunk.packed,
-                    write_chunk.lengths,
-                    write_chunk.keys,
-                    write_chunk.headers,
-                    write_chunk.labels,
-                    write_chunk.partition,
-                    coalesce(write_chunk.priority, 0),
-                    write_chunk.delay,
-                    write_chunk.is_json
-                ),
-                0
-            )
-        );
-    end if;
-    if not is_new then
-        return false;
-    end if;
-
-    -- Where all messages go to one partition as they are, and the writer tells where each begins,
-    -- the chunk can stay as it is until they are stored: that takes least time.
-    is_whole := write_chunk.starts is not null
-        and target.topic is not null
-        and not write_chunk.is_json
-        and (write_chunk.keys is null or write_chunk.partition is not null)
-        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
-
-    if is_whole then
-        size := pgq._check_packed(
-            write_chunk.packed,
-            write_chunk.starts,
-            write_chunk.lengths,
-            write_chunk.keys,
-            write_chunk.headers
-        );
-    else
-        contents := pgq._unpack(write_chunk.packed, write_chunk.lengths);
-        if write_chunk.is_json then
-            documents := array(
-                select convert_from(b.body, 'UTF8')::jsonb
-                from unnest(contents) with ordinality as b (body, place)
-                order by b.place
-            );
-            contents := null;
-        end if;
-    end if;
-
-    if not target.atomic then
-        if is_whole then
-            perform pgq._publish_packed(
-                target.topic,
-                write_chunk.packed,
-                write_chunk.starts,
-                write_chunk.lengths,
-                write_chunk.keys,
-                write_chunk.headers,
-                write_chunk.partition
-            );
-        else
-            perform pgq._write_messages(
-                target.topic,
-                target.queue,
-                documents,
-                contents,
-                write_chunk.keys,
-                write_chunk.headers,
-                write_chunk.labels,
-                write_chunk.partition,
-                write_chunk.priority,
-                write_chunk.delay
-            );
-        end if;
-        perform pgq._check_target(write_chunk.write_id, target.topic_id, target.queue_id);
-        return true;
-    end if;
-
-    -- What is wrong with it is told now, to the task that made it, and not to commit_write.
-    size := coalesce(
-        size,
-        pgq._check_batch(
-            documents, contents, write_chunk.keys, write_chunk.headers, write_chunk.labels
-        )
-    );
-
-    insert into pgq.staged_chunk (
-        write_id,
-        task,
-        chunk,
-        partition,
-        priority,
-        delay,
-        messages,
-        packed,
-        starts,
-        lengths,
-        payloads,
-        bodies,
-        keys,
-        headers,
-        labels
-    )
-    values (
-        write_chunk.write_id,
-        write_chunk.task,
-        write_chunk.chunk,
         write_chunk.partition,
         write_chunk.priority,
         write_chunk.delay,
-        size,
-        case when is_whole then write_chunk.packed end,
-        case when is_whole then write_chunk.starts end,
-        case when is_whole then write_chunk.lengths end,
-        documents,
-        contents,
-        write_chunk.keys,
-        write_chunk.headers,
         write_chunk.labels
-    )
-    on conflict do nothing;
-    is_new := found;
+    );
 
-    if not is_new then
-        perform pgq._check_staged(
+    if not target.atomic then
+        return pgq._publish_chunk(
+            target,
             write_chunk.write_id,
             write_chunk.task,
             write_chunk.chunk,
-            documents,
-            case
-                when is_whole then pgq._unpack(write_chunk.packed, write_chunk.lengths)
-                else contents
-            end,
+            write_chunk.lengths,
+            write_chunk.packed_payloads,
             write_chunk.keys,
             write_chunk.headers,
-            write_chunk.labels,
             write_chunk.partition,
             write_chunk.priority,
-            write_chunk.delay
+            write_chunk.delay,
+            write_chunk.labels,
+            write_chunk.starts,
+            write_chunk.packed_bodies
         );
     end if;
 
-    if write_chunk.last then
-        update pgq.staged_task as k
-        set messages = (
-            select sum(c.messages)
-            from pgq.staged_chunk as c
-            where c.write_id = write_chunk.write_id
-                and c.task = write_chunk.task
-        )
-        where k.write_id = write_chunk.write_id
-            and k.task = write_chunk.task;
+    if not pgq._note_task(write_chunk.write_id, write_chunk.task, write_chunk.task_attempt) then
+        return false;
+    end if;
+    is_new := pgq._stage_chunk(
+        target,
+        write_chunk.write_id,
+        write_chunk.task,
+        write_chunk.chunk,
+        write_chunk.lengths,
+        write_chunk.packed_payloads,
+        write_chunk.keys,
+        write_chunk.headers,
+        write_chunk.partition,
+        write_chunk.priority,
+        write_chunk.delay,
+        write_chunk.labels,
+        write_chunk.starts,
+        write_chunk.packed_bodies
+    );
+    if write_chunk.last_chunk then
+        perform pgq._note_last_chunk(write_chunk.write_id, write_chunk.task);
     end if;
     return is_new;
 end
 $$;
 
 comment on function pgq.write_chunk(
-    uuid, integer, text, integer, bytea, integer[], text[], jsonb[], text[], integer, integer,
-    interval, boolean, boolean, integer[]
+    uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, integer, interval,
+    text[], boolean, integer[], bytea
 ) is
-'Adds a chunk of messages to a bulk write; false when it has been written already.
-packed holds the contents one behind the other, lengths their lengths in bytes; they are JSON texts
-when is_json is set, else raw bytes. starts may tell where each content begins, from 1, which saves
-time where a chunk goes to one partition; whoever gives it sees to it that each content begins where
-the one before ends. keys, headers and labels are as in publish_batch and enqueue_batch. task and
-chunk number the chunks from 0; task_attempt is different for each attempt to run the task. In an
-atomic write all chunks of an attempt must be in one transaction, the last one marked as last; when
-several attempts of a task commit, the first one counts. Else each chunk is published in the
-transaction of its call, once for each task and chunk: a repeated task has to make the same chunks.
-A call waits while another transaction is open that wrote the same chunk, or in an atomic write the
-same task, since what happens to that decides whether this one counts. It waits 60 s at most for
-each lock, whatever the session''s own lock_timeout: then roll back and call it again, or end the
-session that is in the way, which pg_blocking_pids tells. The view write_chunks does the same for
-those who can only insert.
+'Adds a chunk of messages to a bulk write; false when this chunk has been written before.
+Pass packed_payloads (JSON texts) or packed_bodies (raw bytes), not both: the contents of all
+messages, one after the other without anything between them. lengths: the length of each content,
+in bytes. keys, headers, partition, priority, delay and labels are as in publish_batch and
+enqueue_batch. task and chunk are numbers from 0: a task numbers its own chunks. task_attempt is a
+text that is different for each attempt to run the task.
+In an atomic write, an attempt writes all its chunks in one transaction, and sets last_chunk in the
+last one. When several attempts of a task commit, the first of them counts. In a write that is not
+atomic, each chunk is published in the transaction of this call, once for each task and chunk: a
+task that runs again must make the same chunks.
+starts: the place of the first byte of each content, counted from 1; null: found from lengths. It
+saves time when the whole chunk goes to one partition. Each content must start where the one before
+it ends; this is not checked for every message.
+The call waits while another open transaction has written the same chunk, or in an atomic write the
+same task: only the end of that transaction shows which of the two counts. It waits at most 60 s for
+each lock, also when the lock_timeout of the session is longer. After that, roll back and call it
+again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
+rows use the view write_chunks instead.
 Errors: MQ008 the write was committed, started again, aborted or forgotten, its topic or queue was
-dropped, or the server crashed, MQ007 unknown partition,
-22004 a null, 22023 bad arguments, jobs that would expire before they are due, or the chunk was
-written before with other contents, 22P02, 22P05 or 22021 contents that are no JSON, 55P03 waited
-60 s in vain, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first, and
-those of publish_batch and enqueue_batch.';
+dropped, or the server crashed, MQ007 unknown partition, 22004 a required argument or the contents
+are null, 22023 bad arguments, both kinds of contents, jobs that would expire before they are due,
+or another chunk was written under the same numbers, 22P02, 22P05 or 22021 a payload is not JSON,
+55P03 waited 60 s for a lock, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first, and the errors of publish_batch and enqueue_batch.';
+
+-- ==== sql/bulk/_lock_write.sql
+
+create function pgq._lock_write(write_id uuid)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.bulk_write;
+    is_marked boolean;
+begin
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.write_id = _lock_write.write_id;
+
+    if target.bulk_write_id is null then
+        perform pgq._fail_write_lost(_lock_write.write_id, null);
+    end if;
+    if target.committed_at is not null then
+        return target;
+    end if;
+
+    -- The mark first: open chunks hold it, and while this waits for them, begin_write and
+    -- abort_write can still lock the row of the write.
+    if target.atomic then
+        perform
+        from pgq.staged_write as s
+        where s.write_id = target.write_id
+        for update;
+    else
+        perform
+        from pgq.published_write as g
+        where g.bulk_write_id = target.bulk_write_id
+        for update;
+    end if;
+    is_marked := found;
+
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.write_id = _lock_write.write_id
+    for update;
+
+    if target.bulk_write_id is null then
+        perform pgq._fail_write_lost(
+            _lock_write.write_id, 'It was started again, aborted or forgotten meanwhile.'
+        );
+    end if;
+    if target.committed_at is null and not is_marked then
+        perform pgq._fail_write_lost(
+            _lock_write.write_id, 'The server crashed, and what was staged is gone.'
+        );
+    end if;
+    return target;
+end
+$$;
+
+comment on function pgq._lock_write(uuid) is
+'The write of this id: committed, or open and locked with its mark, so that no chunk of it is under
+way. Raises MQ008.';
 
 -- ==== sql/bulk/_count_written.sql
 
-create function pgq._count_written(target pgq.bulk_write)
+create function pgq._count_written(target pgq.bulk_write, expected_messages bigint)
 returns bigint
 language plpgsql
 volatile
@@ -16174,16 +16556,14 @@ begin
         into total
         from pgq.staged_task as k
         where k.write_id = (_count_written.target).write_id;
-
-        return total;
+    else
+        select
+            coalesce(sum(p.messages), 0),
+            min(p.task) filter (where p.attempt < (_count_written.target).attempt)
+        into total, stale_task
+        from pgq.published_chunk as p
+        where p.bulk_write_id = (_count_written.target).bulk_write_id;
     end if;
-
-    select
-        coalesce(sum(p.messages), 0),
-        min(p.task) filter (where p.attempt < (_count_written.target).attempt)
-    into total, stale_task
-    from pgq.published_chunk as p
-    where p.bulk_write_id = (_count_written.target).bulk_write_id;
 
     if stale_task is not null then
         raise exception 'bulk write % was divided in another way before',
@@ -16193,16 +16573,29 @@ begin
                     'An earlier attempt published chunks of task %s that this one did not write; '
                     'their messages may have been published twice.', stale_task
                 ),
-                hint = 'A repeated write must have the same tasks and chunks. For input that may '
-                    'be divided differently, begin new writes as atomic ones.';
+                hint = 'A write that is repeated must have the same tasks and chunks. When its '
+                    'input may be divided in another way, use atomic writes.';
+    end if;
+    if total <> _count_written.expected_messages then
+        raise exception 'bulk write % has another number of messages than expected',
+            (_count_written.target).write_id
+            using errcode = '22023',
+                detail = format(
+                    'Expected: %s; written: %s.', _count_written.expected_messages, total
+                ),
+                hint = case
+                    when (_count_written.target).atomic then 'Nothing was published.'
+                    else 'The chunks that came have been published.'
+                end;
     end if;
     return total;
 end
 $$;
 
-comment on function pgq._count_written(pgq.bulk_write) is
-'How many messages a bulk write has, when all that belongs to it is there; else raises MQ008, or
-22023 when an earlier attempt published chunks that are not of this one.';
+comment on function pgq._count_written(pgq.bulk_write, bigint) is
+'How many messages a bulk write has. Raises MQ008 when something that belongs to it is missing, and
+22023 when the number is not the expected one, or when an earlier attempt published chunks that
+this one did not write.';
 
 -- ==== sql/bulk/_check_staged_delays.sql
 
@@ -16256,14 +16649,14 @@ declare
     topic_name text;
     queue_name text;
     partition_count integer;
-    chunk record;
+    made pgq.staged_chunk;
 begin
     select t.partitions
     into partition_count
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
-    -- In ascending order, as everywhere; the chunks then come in any.
+    -- In ascending order, as everywhere: the chunks need them in any order.
     perform
     from pgq.partition as p
     where p.topic_id = (_publish_staged.target).topic_id
@@ -16307,41 +16700,39 @@ begin
         );
     end if;
 
-    for chunk in
+    for made in
         select c.*
         from pgq.staged_chunk as c
         where c.write_id = (_publish_staged.target).write_id
         order by c.task, c.chunk
     loop
-        if chunk.packed is not null then
+        if made.partition is null and made.keys is null then
+            made.partition := made.task % partition_count;
+        end if;
+        if made.packed_bodies is not null then
             perform pgq._publish_packed(
                 topic_name,
-                chunk.packed,
-                chunk.starts,
-                chunk.lengths,
-                chunk.keys,
-                chunk.headers,
-                coalesce(chunk.partition, chunk.task % partition_count)
+                made.packed_bodies,
+                made.starts,
+                made.lengths,
+                made.keys,
+                made.headers,
+                made.partition
             );
-            continue;
+        else
+            perform pgq._publish_messages(
+                topic_name,
+                queue_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                made.partition,
+                made.priority,
+                made.delay,
+                made.labels,
+                made.bodies
+            );
         end if;
-
-        perform pgq._write_messages(
-            topic_name,
-            queue_name,
-            chunk.payloads,
-            chunk.bodies,
-            chunk.keys,
-            chunk.headers,
-            chunk.labels,
-            case
-                when chunk.partition is null and chunk.keys is null
-                    then chunk.task % partition_count
-                else chunk.partition
-            end,
-            chunk.priority,
-            chunk.delay
-        );
     end loop;
 
     perform pgq._check_target(
@@ -16354,15 +16745,16 @@ $$;
 
 comment on function pgq._publish_staged(pgq.bulk_write) is
 'Publishes what was staged for an atomic write, in the order of tasks and chunks. Raises MQ008, and
-22023 when a chunk has a delay that its queue no longer allows.';
+22023 when a chunk has a delay that its queue does not allow any more.';
 
 -- ==== sql/bulk/commit_write.sql
 
 create function pgq.commit_write(write_id uuid, expected_messages bigint default null)
-returns pgq.bulk_write_state
+returns setof pgq.bulk_write_state
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -16374,8 +16766,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.bulk_write;
-    is_marked boolean;
-    total bigint;
+    is_open boolean;
 begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -16384,104 +16775,49 @@ begin
                 hint = 'Call it in a transaction of that isolation level.';
     end if;
 
-    select w.*
-    into target
-    from pgq.bulk_write as w
-    where w.write_id = commit_write.write_id;
+    target := pgq._lock_write(commit_write.write_id);
+    is_open := target.committed_at is null;
+    if is_open then
+        target.messages := pgq._count_written(target, commit_write.expected_messages);
 
-    if target.bulk_write_id is null then
-        perform pgq._fail_write_lost(commit_write.write_id, null);
-    end if;
-
-    -- The mark first: chunks that are open hold it, and while they are waited for, begin_write and
-    -- abort_write can have the row of the write.
-    if target.committed_at is null then
         if target.atomic then
-            perform
-            from pgq.staged_write as s
-            where s.write_id = target.write_id
-            for update;
+            perform pgq._publish_staged(target);
+            perform pgq._forget_staged(target.write_id, null);
         else
-            perform
-            from pgq.published_write as g
-            where g.bulk_write_id = target.bulk_write_id
-            for update;
+            perform pgq._forget_published(target.bulk_write_id, null);
         end if;
-        is_marked := found;
 
-        select w.*
-        into target
-        from pgq.bulk_write as w
-        where w.write_id = commit_write.write_id
-        for update;
+        target.committed_at := pgq._clock();
+        update pgq.bulk_write as w
+        set
+            committed_at = target.committed_at,
+            messages = target.messages
+        where w.bulk_write_id = target.bulk_write_id;
 
-        if target.bulk_write_id is null then
-            perform pgq._fail_write_lost(
-                commit_write.write_id, 'It was started again, aborted or forgotten meanwhile.'
-            );
-        end if;
+        perform pgq._forget_older(target);
     end if;
 
-    if target.committed_at is not null then
-        return row(target.write_id, target.messages, target.committed_at, true)
-            ::pgq.bulk_write_state;
-    end if;
-
-    if not is_marked then
-        perform pgq._fail_write_lost(
-            target.write_id, 'The server crashed, and what was staged is gone.'
-        );
-    end if;
-
-    total := pgq._count_written(target);
-    if total <> commit_write.expected_messages then
-        raise exception 'bulk write % has another number of messages than expected', target.write_id
-            using errcode = '22023',
-                detail = format(
-                    'Expected: %s; written: %s.', commit_write.expected_messages, total
-                ),
-                hint = case
-                    when target.atomic then 'Nothing was published.'
-                    else 'The chunks that came have been published.'
-                end;
-    end if;
-
-    if target.atomic then
-        perform pgq._publish_staged(target);
-        perform pgq._forget_staged(target.write_id, null);
-    else
-        perform pgq._forget_published(target.bulk_write_id, null);
-    end if;
-
-    update pgq.bulk_write as w
-    set
-        committed_at = pgq._clock(),
-        messages = total
-    where w.bulk_write_id = target.bulk_write_id
-    returning w.committed_at
-    into target.committed_at;
-
-    perform pgq._forget_older(target);
-
-    return row(target.write_id, total, target.committed_at, false)::pgq.bulk_write_state;
+    return next row(target.write_id, target.messages, target.committed_at, not is_open)
+        ::pgq.bulk_write_state;
 end
 $$;
 
 comment on function pgq.commit_write(uuid, bigint) is
-'Ends a bulk write; what was staged for an atomic one is published, all at once.
-It waits for chunks whose transactions are open, and counts those that commit; chunks of late
-writers are refused from now on. The partitions written to are locked for other publishers from
-here to the end of the transaction. Within a task messages keep their order, and tasks follow each
-other by number; messages without key and partition go to the partition task modulo the number of
-partitions. Repeating the call is harmless: the result says repeated. With expected_messages,
-another number is refused. No wait takes longer than 60 s for each lock, whatever the session''s own
-lock_timeout: then nothing has changed, and you can call it again, or end the session that is in
-the way, which pg_blocking_pids tells.
+'Ends a bulk write; an atomic one publishes all that was staged, at once.
+It waits for transactions that have written chunks and are still open, and counts the chunks of
+those that commit. Chunks of writers that come later are refused. The partitions that the write goes
+to are locked for other publishers until the transaction of this call ends. Messages of a task keep
+their order, and tasks follow each other by number. In an atomic write, messages without a key and
+without a partition go to partition number (task modulo the number of partitions). Repeating the
+call does no harm: the result then has repeated = true. expected_messages: refuse the commit when
+the write has another number of messages; null: any number. The call waits at most 60 s for each
+lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
+again, or end the session that holds the lock (see pg_blocking_pids).
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped, or
-a part of what was staged is not there (start it again), 22004 no write_id, 22023 another number of
-messages than expected, a write that is not atomic was started again and made other chunks, or a
-queue has by now a shorter retention than a delay that was staged, 55P03 waited 60 s in vain, 25001
-not under READ COMMITTED, and those of publish_batch and enqueue_batch.';
+a part of what was staged is missing (start it again), 22004 no write_id, 22023 another number of
+messages than expected, a write that is not atomic was started again and made other chunks, or the
+queue does not allow a delay that was staged any more, 55P03 waited 60 s for a lock, 25001 not under
+READ COMMITTED, and the errors of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/abort_write.sql
 
@@ -16517,7 +16853,7 @@ begin
         return false;
     end if;
 
-    -- Chunks that are open are not waited for: cleanup removes what they leave behind.
+    -- This waits for no open chunk: cleanup removes what they leave behind.
     if target.atomic then
         perform pgq._forget_staged(target.write_id, null);
     elsif target.producer is null then
@@ -16538,10 +16874,10 @@ end
 $$;
 
 comment on function pgq.abort_write(uuid) is
-'Gives up a bulk write, removes what was staged for it, and refuses writers that come later.
-Chunks that were published already stay, and so do those whose transactions are under way and
-commit; when the write is started again they are left out. False when there is no such write, or it
-has been committed.
+'Gives up a bulk write: removes what was staged for it, and refuses writers that come later.
+False when there is no write of this id, or when it is committed. Chunks that were published before
+stay in the topic or queue, and so do chunks of transactions that are still open and then commit;
+when the same producer begins the write again, these are left out.
 Errors: 22004 no write_id, 55P03 another transaction that begins, commits or aborts the same write
 stayed open for 60 s: call it again, 40001 under REPEATABLE READ or SERIALIZABLE when another
 transaction was first.';
@@ -16559,21 +16895,21 @@ as $$
 #variable_conflict use_column
 begin
     if pgq.write_chunk(
-        new.write_id::uuid,
-        new.task,
-        new.task_attempt,
-        new.chunk,
-        new.packed,
-        new.lengths,
-        new.keys,
-        new.headers::jsonb[],
-        new.labels,
-        new.partition,
-        new.priority,
-        new.delay::interval,
-        coalesce(new.is_json, false),
-        coalesce(new.last, false),
-        new.starts
+        write_id => new.write_id::uuid,
+        task => new.task,
+        task_attempt => new.task_attempt,
+        chunk => new.chunk,
+        lengths => new.lengths,
+        packed_payloads => new.packed_payloads,
+        keys => new.keys,
+        headers => new.headers::jsonb[],
+        partition => new.partition,
+        priority => new.priority,
+        delay => new.delay::interval,
+        labels => new.labels,
+        last_chunk => new.last_chunk,
+        starts => new.starts,
+        packed_bodies => new.packed_bodies
     ) then
         return new;
     end if;
@@ -16597,12 +16933,12 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq.publish(
-        new.topic,
-        new.payload::jsonb,
-        new.key,
-        new.headers::jsonb,
-        new.partition,
-        new.body
+        topic => new.topic,
+        payload => new.payload::jsonb,
+        key => new.key,
+        headers => new.headers::jsonb,
+        partition => new.partition,
+        body => new.body
     );
     return new;
 end
@@ -16626,13 +16962,13 @@ begin
     perform pgq.enqueue(
         queue => new.queue,
         payload => new.payload::jsonb,
-        body => new.body,
+        key => new.key,
+        headers => new.headers::jsonb,
         delay => new.delay::interval,
+        run_at => new.run_at,
         priority => coalesce(new.priority, 0),
         label => new.label,
-        headers => new.headers::jsonb,
-        key => new.key,
-        run_at => new.run_at
+        body => new.body
     );
     return new;
 end
@@ -18247,8 +18583,9 @@ comment on column pgq.messages.partition_id is 'What check_range returns for its
 
 -- ==== sql/bulk/views.sql
 
--- For clients that can only insert, JDBC writers among them. Columns have the types that a JDBC
--- driver sends: text where the functions have uuid, jsonb or interval.
+-- For clients that can only insert, JDBC writers among them. Columns stand in the order of the
+-- function's arguments, with the types that a JDBC driver sends: text in the place of uuid, jsonb
+-- and interval.
 
 create view pgq.write_chunks as
 select
@@ -18256,17 +18593,17 @@ select
     null::integer as task,
     null::text as task_attempt,
     null::integer as chunk,
-    null::bytea as packed,
     null::integer[] as lengths,
+    null::bytea as packed_payloads,
     null::text[] as keys,
     null::text[] as headers,
-    null::text[] as labels,
     null::integer as partition,
     null::integer as priority,
     null::text as delay,
-    null::boolean as is_json,
-    null::boolean as last,
-    null::integer[] as starts
+    null::text[] as labels,
+    null::boolean as last_chunk,
+    null::integer[] as starts,
+    null::bytea as packed_bodies
 where false;
 
 create trigger write_chunks
@@ -18275,33 +18612,36 @@ for each row execute function pgq._write_chunk_row();
 
 comment on view pgq.write_chunks is
 'Always empty; a row that is inserted is a call of write_chunk.';
-comment on column pgq.write_chunks.write_id is 'What begin_write returned.';
+comment on column pgq.write_chunks.write_id is 'The id that begin_write returned.';
 comment on column pgq.write_chunks.task is 'The number of the task, from 0.';
-comment on column pgq.write_chunks.task_attempt is 'What tells the attempts of a task apart.';
+comment on column pgq.write_chunks.task_attempt is
+'A text that is different for each attempt to run the task.';
 comment on column pgq.write_chunks.chunk is 'The number of the chunk within its task, from 0.';
-comment on column pgq.write_chunks.packed is 'The contents, one behind the other.';
 comment on column pgq.write_chunks.lengths is 'The length of each content, in bytes.';
+comment on column pgq.write_chunks.packed_payloads is
+'The contents as JSON texts, one after the other; null: they are raw bytes.';
 comment on column pgq.write_chunks.keys is 'The key of each message; null: no keys.';
 comment on column pgq.write_chunks.headers is
 'The headers of each message, JSON objects; null: no headers.';
-comment on column pgq.write_chunks.labels is 'The label of each job; null: no labels.';
 comment on column pgq.write_chunks.partition is 'The partition to publish to; null: see publish.';
 comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
-comment on column pgq.write_chunks.is_json is
-'Whether the contents are JSON; null or false: bytes.';
+comment on column pgq.write_chunks.labels is 'The label of each job; null: no labels.';
+comment on column pgq.write_chunks.last_chunk is
+'Whether this is the last chunk of its task; null: it is not.';
 comment on column pgq.write_chunks.starts is
-'Where each content begins in packed, from 1; null: to be found from lengths.';
-comment on column pgq.write_chunks.last is 'Whether this is the last chunk of its task.';
+'The place of the first byte of each content, from 1; null: found from lengths.';
+comment on column pgq.write_chunks.packed_bodies is
+'The contents as raw bytes, one after the other; null: they are JSON texts.';
 
 create view pgq.publish_rows as
 select
     null::text as topic,
-    null::text as key,
     null::text as payload,
-    null::bytea as body,
+    null::text as key,
     null::text as headers,
-    null::integer as partition
+    null::integer as partition,
+    null::bytea as body
 where false;
 
 create trigger publish_rows
@@ -18311,23 +18651,23 @@ for each row execute function pgq._publish_row();
 comment on view pgq.publish_rows is
 'Always empty; a row that is inserted is a call of publish.';
 comment on column pgq.publish_rows.topic is 'The topic.';
-comment on column pgq.publish_rows.key is 'The key of the message; null: none.';
 comment on column pgq.publish_rows.payload is 'Its content as JSON; null when it has a body.';
-comment on column pgq.publish_rows.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.publish_rows.key is 'The key of the message; null: none.';
 comment on column pgq.publish_rows.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.publish_rows.partition is 'The partition to publish to; null: see publish.';
+comment on column pgq.publish_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 create view pgq.enqueue_rows as
 select
     null::text as queue,
-    null::text as key,
     null::text as payload,
-    null::bytea as body,
+    null::text as key,
     null::text as headers,
-    null::text as label,
-    null::integer as priority,
     null::text as delay,
-    null::timestamptz as run_at
+    null::timestamptz as run_at,
+    null::integer as priority,
+    null::text as label,
+    null::bytea as body
 where false;
 
 create trigger enqueue_rows
@@ -18337,15 +18677,15 @@ for each row execute function pgq._enqueue_row();
 comment on view pgq.enqueue_rows is
 'Always empty; a row that is inserted is a call of enqueue.';
 comment on column pgq.enqueue_rows.queue is 'The queue.';
-comment on column pgq.enqueue_rows.key is 'The key of the job; null: none.';
 comment on column pgq.enqueue_rows.payload is 'Its content as JSON; null when it has a body.';
-comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.enqueue_rows.key is 'The key of the job; null: none.';
 comment on column pgq.enqueue_rows.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
-comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.delay is
 'An interval to the first delivery; null: the queue''s.';
 comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
+comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
+comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
+comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 -- ==== sql/operations/views.sql
 

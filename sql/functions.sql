@@ -155,6 +155,7 @@
 \ir bulk/_check_lengths.sql
 \ir bulk/_check_packed.sql
 \ir bulk/_check_chunk.sql
+\ir bulk/_check_chunk_options.sql
 \ir bulk/_check_target.sql
 
 -- Bulk writes: what is left of them
@@ -162,17 +163,31 @@
 \ir bulk/_forget_published.sql
 \ir bulk/_forget_older.sql
 
--- Bulk writes: many writers, one commit
+-- Bulk writes: beginning
 \ir bulk/_check_remembered.sql
+\ir bulk/_wanted_write.sql
+\ir bulk/_known_write.sql
+\ir bulk/_add_write.sql
+\ir bulk/_restart_write.sql
 \ir bulk/begin_write.sql
+
+-- Bulk writes: chunks
 \ir bulk/_find_write.sql
-\ir bulk/_unpack.sql
-\ir bulk/_write_messages.sql
-\ir bulk/_publish_packed.sql
 \ir bulk/_note_task.sql
 \ir bulk/_note_chunk.sql
+\ir bulk/_unpack.sql
+\ir bulk/_unpack_payloads.sql
+\ir bulk/_stays_packed.sql
 \ir bulk/_check_staged.sql
+\ir bulk/_stage_chunk.sql
+\ir bulk/_note_last_chunk.sql
+\ir bulk/_publish_packed.sql
+\ir bulk/_publish_messages.sql
+\ir bulk/_publish_chunk.sql
 \ir bulk/write_chunk.sql
+
+-- Bulk writes: ending
+\ir bulk/_lock_write.sql
 \ir bulk/_count_written.sql
 \ir bulk/_check_staged_delays.sql
 \ir bulk/_publish_staged.sql

@@ -63,15 +63,19 @@ def stage(
     write_id: UUID,
     contents: Sequence[bytes],
     *,
+    json: bool = False,
     task: int = 0,
     attempt: str = "first",
     chunk: int = 0,
-    last: bool = True,
+    last_chunk: bool = True,
     **more: Any,
 ) -> bool:
-    """Write one chunk, the only one of its task unless said otherwise."""
+    """Write one chunk of bytes or JSON, the only one of its task unless said otherwise."""
     packed, lengths = pack(contents)
-    return client.write_chunk(write_id, task, attempt, chunk, packed, lengths, last=last, **more)
+    more["packed_payloads" if json else "packed_bodies"] = packed
+    return client.write_chunk(
+        write_id, task, attempt, chunk, lengths, last_chunk=last_chunk, **more
+    )
 
 
 def contents_of(client: Client, topic: str) -> dict[int, list[Any]]:

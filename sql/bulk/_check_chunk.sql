@@ -1,58 +1,39 @@
 create function pgq._check_chunk(
-    target pgq._write_target,
-    partition integer,
-    labels text[],
-    priority integer,
-    delay interval
+    task integer,
+    task_attempt text,
+    chunk integer,
+    lengths integer[],
+    packed_payloads bytea,
+    packed_bodies bytea
 )
 returns void
 language plpgsql
-volatile
-parallel unsafe
+immutable
+parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if (_check_chunk.target).queue is null then
-        if num_nonnulls(_check_chunk.labels, _check_chunk.priority, _check_chunk.delay) > 0 then
-            raise exception 'labels, priority and delay are for jobs'
-                using errcode = '22023',
-                    detail = 'This write goes to a topic.';
-        end if;
-        if _check_chunk.partition not between 0 and (_check_chunk.target).partitions - 1 then
-            perform pgq._fail_unknown_partition(
-                (_check_chunk.target).topic,
-                _check_chunk.partition,
-                (_check_chunk.target).partitions
-            );
-        end if;
-        return;
+    if num_nulls(
+        _check_chunk.task, _check_chunk.task_attempt, _check_chunk.chunk, _check_chunk.lengths
+    ) > 0 then
+        raise exception 'task, task_attempt, chunk and lengths must not be null'
+            using errcode = '22004';
     end if;
-
-    if _check_chunk.partition is not null then
-        raise exception 'argument "partition" is for messages'
-            using errcode = '22023',
-                detail = 'This write goes to a queue.';
+    if (_check_chunk.packed_payloads is null) = (_check_chunk.packed_bodies is null) then
+        raise exception 'a chunk needs either packed_payloads or packed_bodies'
+            using errcode = case
+                    when _check_chunk.packed_bodies is null then '22004'
+                    else '22023'
+                end,
+                hint = 'Pass JSON texts as packed_payloads, or raw bytes as packed_bodies.';
     end if;
-    if _check_chunk.priority not between 0 and 9 then
-        perform pgq._check_count('priority', _check_chunk.priority, 0, 9);
-    end if;
-    if _check_chunk.delay is not null then
-        perform pgq._due_at(
-            (_check_chunk.target).queue,
-            pgq._clock(),
-            _check_chunk.delay,
-            null,
-            (_check_chunk.target).job_ttl
-        );
-    end if;
-    if _check_chunk.labels is not null then
-        perform pgq._check_label(l.label)
-        from unnest(_check_chunk.labels) as l (label)
-        where length(l.label) > 255;
+    if least(_check_chunk.task, _check_chunk.chunk) < 0 then
+        raise exception 'tasks and chunks are numbered from 0'
+            using errcode = '22023';
     end if;
 end
 $$;
 
-comment on function pgq._check_chunk(pgq._write_target, integer, text[], integer, interval) is
-'Refuses what publish_batch or enqueue_batch would refuse when the chunk is published (22023,
-MQ007).';
+comment on function pgq._check_chunk(integer, text, integer, integer[], bytea, bytea) is
+'Refuses a chunk without its numbers, its lengths or its contents (22004), or with both kinds of
+contents or a negative number (22023).';

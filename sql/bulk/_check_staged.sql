@@ -3,13 +3,13 @@ create function pgq._check_staged(
     task integer,
     chunk integer,
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    labels text[],
     partition integer,
     priority integer,
-    delay interval
+    delay interval,
+    labels text[],
+    bodies bytea[]
 )
 returns void
 language plpgsql
@@ -25,14 +25,14 @@ begin
             and c.task = _check_staged.task
             and c.chunk = _check_staged.chunk
             and c.payloads is not distinct from _check_staged.payloads
-            and case when c.packed is null then c.bodies else pgq._unpack(c.packed, c.lengths) end
-            is not distinct from _check_staged.bodies
             and c.keys is not distinct from _check_staged.keys
             and c.headers is not distinct from _check_staged.headers
-            and c.labels is not distinct from _check_staged.labels
             and c.partition is not distinct from _check_staged.partition
             and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
             and c.delay is not distinct from _check_staged.delay
+            and c.labels is not distinct from _check_staged.labels
+            and coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
+            is not distinct from _check_staged.bodies
     ) then
         raise exception 'chunk % of task % was written before with other contents',
             _check_staged.chunk, _check_staged.task
@@ -43,16 +43,6 @@ end
 $$;
 
 comment on function pgq._check_staged(
-    uuid,
-    integer,
-    integer,
-    jsonb[],
-    bytea[],
-    text[],
-    jsonb[],
-    text[],
-    integer,
-    integer,
-    interval
+    uuid, integer, integer, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
 ) is
-'Refuses a chunk under whose number another one was staged (22023).';
+'Refuses a chunk when another one was staged under the same number (22023).';

@@ -1,4 +1,4 @@
-create function pgq._count_written(target pgq.bulk_write)
+create function pgq._count_written(target pgq.bulk_write, expected_messages bigint)
 returns bigint
 language plpgsql
 volatile
@@ -34,16 +34,14 @@ begin
         into total
         from pgq.staged_task as k
         where k.write_id = (_count_written.target).write_id;
-
-        return total;
+    else
+        select
+            coalesce(sum(p.messages), 0),
+            min(p.task) filter (where p.attempt < (_count_written.target).attempt)
+        into total, stale_task
+        from pgq.published_chunk as p
+        where p.bulk_write_id = (_count_written.target).bulk_write_id;
     end if;
-
-    select
-        coalesce(sum(p.messages), 0),
-        min(p.task) filter (where p.attempt < (_count_written.target).attempt)
-    into total, stale_task
-    from pgq.published_chunk as p
-    where p.bulk_write_id = (_count_written.target).bulk_write_id;
 
     if stale_task is not null then
         raise exception 'bulk write % was divided in another way before',
@@ -53,13 +51,26 @@ begin
                     'An earlier attempt published chunks of task %s that this one did not write; '
                     'their messages may have been published twice.', stale_task
                 ),
-                hint = 'A repeated write must have the same tasks and chunks. For input that may '
-                    'be divided differently, begin new writes as atomic ones.';
+                hint = 'A write that is repeated must have the same tasks and chunks. When its '
+                    'input may be divided in another way, use atomic writes.';
+    end if;
+    if total <> _count_written.expected_messages then
+        raise exception 'bulk write % has another number of messages than expected',
+            (_count_written.target).write_id
+            using errcode = '22023',
+                detail = format(
+                    'Expected: %s; written: %s.', _count_written.expected_messages, total
+                ),
+                hint = case
+                    when (_count_written.target).atomic then 'Nothing was published.'
+                    else 'The chunks that came have been published.'
+                end;
     end if;
     return total;
 end
 $$;
 
-comment on function pgq._count_written(pgq.bulk_write) is
-'How many messages a bulk write has, when all that belongs to it is there; else raises MQ008, or
-22023 when an earlier attempt published chunks that are not of this one.';
+comment on function pgq._count_written(pgq.bulk_write, bigint) is
+'How many messages a bulk write has. Raises MQ008 when something that belongs to it is missing, and
+22023 when the number is not the expected one, or when an earlier attempt published chunks that
+this one did not write.';

@@ -11,13 +11,13 @@ begin
     perform pgq.enqueue(
         queue => new.queue,
         payload => new.payload::jsonb,
-        body => new.body,
+        key => new.key,
+        headers => new.headers::jsonb,
         delay => new.delay::interval,
+        run_at => new.run_at,
         priority => coalesce(new.priority, 0),
         label => new.label,
-        headers => new.headers::jsonb,
-        key => new.key,
-        run_at => new.run_at
+        body => new.body
     );
     return new;
 end

@@ -49,7 +49,7 @@ end
 $$;
 
 comment on function pgq._forget_staged(uuid, integer) is
-'Removes what was staged for a bulk write, so many chunks at most, and says how many it removed.
-When fewer than allowed, nothing is left. Null: nothing was removed, because chunks of it are open
-or nothing is staged, or under REPEATABLE READ or SERIALIZABLE; cleanup then removes it. It waits
-for nobody.';
+'Removes what was staged for a bulk write, and returns how many chunks it removed.
+most: the most that it may remove; when it removed fewer, nothing is left. Null: nothing was
+removed, because transactions with chunks of it are open, or nothing is staged, or under REPEATABLE
+READ or SERIALIZABLE; cleanup then removes it. It waits for nobody.';

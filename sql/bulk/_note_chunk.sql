@@ -65,5 +65,5 @@ $$;
 comment on function pgq._note_chunk(
     uuid, pgq._write_target, integer, integer, integer, bigint
 ) is
-'Whether a chunk that is published as it comes is there for the first time; the write then stays
-open until it ends. Raises MQ008, and 22023 when it was another one before.';
+'Notes a chunk of a write that is not atomic; true when it is new. The write then stays open until
+the transaction of the chunk ends. Raises MQ008, and 22023 when another chunk has these numbers.';

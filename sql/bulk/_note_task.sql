@@ -52,5 +52,5 @@ end
 $$;
 
 comment on function pgq._note_task(uuid, integer, text) is
-'Whether this attempt of a task is the one that counts; the write then stays open until it ends.
-Raises MQ008.';
+'Notes the attempt of a task; true when it is the one that counts. The write then stays open until
+the transaction of the attempt ends. Raises MQ008.';

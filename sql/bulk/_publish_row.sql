@@ -9,12 +9,12 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq.publish(
-        new.topic,
-        new.payload::jsonb,
-        new.key,
-        new.headers::jsonb,
-        new.partition,
-        new.body
+        topic => new.topic,
+        payload => new.payload::jsonb,
+        key => new.key,
+        headers => new.headers::jsonb,
+        partition => new.partition,
+        body => new.body
     );
     return new;
 end

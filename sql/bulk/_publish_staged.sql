@@ -9,14 +9,14 @@ declare
     topic_name text;
     queue_name text;
     partition_count integer;
-    chunk record;
+    made pgq.staged_chunk;
 begin
     select t.partitions
     into partition_count
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
-    -- In ascending order, as everywhere; the chunks then come in any.
+    -- In ascending order, as everywhere: the chunks need them in any order.
     perform
     from pgq.partition as p
     where p.topic_id = (_publish_staged.target).topic_id
@@ -60,41 +60,39 @@ begin
         );
     end if;
 
-    for chunk in
+    for made in
         select c.*
         from pgq.staged_chunk as c
         where c.write_id = (_publish_staged.target).write_id
         order by c.task, c.chunk
     loop
-        if chunk.packed is not null then
+        if made.partition is null and made.keys is null then
+            made.partition := made.task % partition_count;
+        end if;
+        if made.packed_bodies is not null then
             perform pgq._publish_packed(
                 topic_name,
-                chunk.packed,
-                chunk.starts,
-                chunk.lengths,
-                chunk.keys,
-                chunk.headers,
-                coalesce(chunk.partition, chunk.task % partition_count)
+                made.packed_bodies,
+                made.starts,
+                made.lengths,
+                made.keys,
+                made.headers,
+                made.partition
             );
-            continue;
+        else
+            perform pgq._publish_messages(
+                topic_name,
+                queue_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                made.partition,
+                made.priority,
+                made.delay,
+                made.labels,
+                made.bodies
+            );
         end if;
-
-        perform pgq._write_messages(
-            topic_name,
-            queue_name,
-            chunk.payloads,
-            chunk.bodies,
-            chunk.keys,
-            chunk.headers,
-            chunk.labels,
-            case
-                when chunk.partition is null and chunk.keys is null
-                    then chunk.task % partition_count
-                else chunk.partition
-            end,
-            chunk.priority,
-            chunk.delay
-        );
     end loop;
 
     perform pgq._check_target(
@@ -107,4 +105,4 @@ $$;
 
 comment on function pgq._publish_staged(pgq.bulk_write) is
 'Publishes what was staged for an atomic write, in the order of tasks and chunks. Raises MQ008, and
-22023 when a chunk has a delay that its queue no longer allows.';
+22023 when a chunk has a delay that its queue does not allow any more.';

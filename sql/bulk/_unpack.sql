@@ -8,12 +8,18 @@ as $$
 declare
     -- Joined with nothing it is read from storage once, not for every piece.
     whole bytea := _unpack.packed || ''::bytea;
-    size integer := pgq._check_lengths(whole, _unpack.lengths);
-    pieces bytea[] := array_fill(null::bytea, array[size]);
+    size integer;
+    pieces bytea[];
     piece_length integer;
     number integer := 1;
     place integer := 1;
 begin
+    if whole is null then
+        return null;
+    end if;
+
+    size := pgq._check_lengths(whole, _unpack.lengths);
+    pieces := array_fill(null::bytea, array[size]);
     foreach piece_length in array _unpack.lengths loop
         pieces[number] := substring(whole from place for piece_length);
         place := place + piece_length;
@@ -24,4 +30,5 @@ end
 $$;
 
 comment on function pgq._unpack(bytea, integer[]) is
-'The contents of a chunk, one by one; refuses lengths that are null, negative or do not fit.';
+'The contents of a chunk, one by one; null for null. Refuses lengths that are null, negative or do
+not fit.';

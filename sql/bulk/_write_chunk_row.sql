@@ -9,21 +9,21 @@ as $$
 #variable_conflict use_column
 begin
     if pgq.write_chunk(
-        new.write_id::uuid,
-        new.task,
-        new.task_attempt,
-        new.chunk,
-        new.packed,
-        new.lengths,
-        new.keys,
-        new.headers::jsonb[],
-        new.labels,
-        new.partition,
-        new.priority,
-        new.delay::interval,
-        coalesce(new.is_json, false),
-        coalesce(new.last, false),
-        new.starts
+        write_id => new.write_id::uuid,
+        task => new.task,
+        task_attempt => new.task_attempt,
+        chunk => new.chunk,
+        lengths => new.lengths,
+        packed_payloads => new.packed_payloads,
+        keys => new.keys,
+        headers => new.headers::jsonb[],
+        partition => new.partition,
+        priority => new.priority,
+        delay => new.delay::interval,
+        labels => new.labels,
+        last_chunk => new.last_chunk,
+        starts => new.starts,
+        packed_bodies => new.packed_bodies
     ) then
         return new;
     end if;

@@ -30,7 +30,7 @@ begin
         return false;
     end if;
 
-    -- Chunks that are open are not waited for: cleanup removes what they leave behind.
+    -- This waits for no open chunk: cleanup removes what they leave behind.
     if target.atomic then
         perform pgq._forget_staged(target.write_id, null);
     elsif target.producer is null then
@@ -51,10 +51,10 @@ end
 $$;
 
 comment on function pgq.abort_write(uuid) is
-'Gives up a bulk write, removes what was staged for it, and refuses writers that come later.
-Chunks that were published already stay, and so do those whose transactions are under way and
-commit; when the write is started again they are left out. False when there is no such write, or it
-has been committed.
+'Gives up a bulk write: removes what was staged for it, and refuses writers that come later.
+False when there is no write of this id, or when it is committed. Chunks that were published before
+stay in the topic or queue, and so do chunks of transactions that are still open and then commit;
+when the same producer begins the write again, these are left out.
 Errors: 22004 no write_id, 55P03 another transaction that begins, commits or aborts the same write
 stayed open for 60 s: call it again, 40001 under REPEATABLE READ or SERIALIZABLE when another
 transaction was first.';

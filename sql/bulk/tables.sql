@@ -24,20 +24,20 @@ create index bulk_write_open on pgq.bulk_write (expires_at) where committed_at i
 create index bulk_write_nameless on pgq.bulk_write (committed_at) where producer is null;
 
 comment on table pgq.bulk_write is
-'What many writers write as one: open until it is committed, then kept to recognise it.';
+'Writes of many writers: open until the commit, then kept to know them when they are repeated.';
 comment on column pgq.bulk_write.topic_id is 'The topic that is written to; null: a queue.';
 comment on column pgq.bulk_write.queue_id is 'The queue that is written to; null: a topic.';
 comment on column pgq.bulk_write.producer is
-'Who writes; with seq it identifies the write when it is repeated; null: it cannot be repeated.';
+'Who writes; with seq it names the write. Null: it has no name, and is new each time.';
 comment on column pgq.bulk_write.seq is 'The number that the producer gave the write.';
 comment on column pgq.bulk_write.atomic is
 'Whether chunks are staged until the commit, or published as they come.';
 comment on column pgq.bulk_write.write_id is
-'The token of those who may write; each start of the write gives out a new one.';
+'The id that writers pass; each start of the write makes a new one.';
 comment on column pgq.bulk_write.attempt is 'How often it was started.';
 comment on column pgq.bulk_write.begun_at is 'When it was started, the last time.';
 comment on column pgq.bulk_write.expires_at is
-'From when on cleanup forgets it, should it still be open.';
+'From when on cleanup forgets it, if it is still open.';
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
@@ -92,49 +92,49 @@ create unlogged table pgq.staged_chunk (
     write_id uuid not null,
     task integer not null,
     chunk integer not null,
+    messages integer not null,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
     partition integer,
     priority integer,
     delay interval,
-    messages integer not null,
-    packed bytea,
-    starts integer[],
-    lengths integer[],
-    payloads jsonb[],
-    bodies bytea[],
-    keys text[],
-    headers jsonb[],
     labels text[],
+    bodies bytea[],
+    lengths integer[],
+    starts integer[],
+    packed_bodies bytea,
     primary key (write_id, task, chunk)
 );
 
 -- Chunks are written and read whole, and once: compressing them costs more than it saves.
 alter table pgq.staged_chunk
-alter column packed set storage external,
-alter column starts set storage external,
-alter column lengths set storage external,
 alter column payloads set storage external,
-alter column bodies set storage external,
 alter column keys set storage external,
 alter column headers set storage external,
-alter column labels set storage external;
+alter column labels set storage external,
+alter column bodies set storage external,
+alter column lengths set storage external,
+alter column starts set storage external,
+alter column packed_bodies set storage external;
 
 comment on table pgq.staged_chunk is
 'Messages of atomic writes until these are committed; not replicated, and empty after a crash.';
 comment on column pgq.staged_chunk.chunk is 'The number of the chunk within its task.';
+comment on column pgq.staged_chunk.messages is 'How many messages it has.';
+comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: they are bytes.';
+comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
+comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
 comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
-comment on column pgq.staged_chunk.messages is 'How many messages it has.';
-comment on column pgq.staged_chunk.packed is
-'The contents one behind the other; null: see payloads and bodies.';
-comment on column pgq.staged_chunk.starts is 'Where each of them begins in packed, from 1.';
-comment on column pgq.staged_chunk.lengths is 'The length of each of them, in bytes.';
-comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: see packed and bodies.';
-comment on column pgq.staged_chunk.bodies is
-'The contents as raw bytes; null: see packed and payloads.';
-comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
-comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
+comment on column pgq.staged_chunk.bodies is
+'The contents as raw bytes, each by itself; null: see payloads and packed_bodies.';
+comment on column pgq.staged_chunk.lengths is 'The length of each of the packed bodies, in bytes.';
+comment on column pgq.staged_chunk.starts is 'Where each of the packed bodies begins, from 1.';
+comment on column pgq.staged_chunk.packed_bodies is
+'The contents as raw bytes, one after the other; null: see payloads and bodies.';
 
 -- The same for writes that are not atomic. It belongs to the write and not to one attempt:
 -- commit_write waits for open chunks of earlier attempts as well, since these will be published.
@@ -157,9 +157,9 @@ create table pgq.published_chunk (
 );
 
 comment on table pgq.published_chunk is
-'Chunks of writes that are not atomic, until these are committed: what comes again is left out.';
+'Chunks of writes that are not atomic, until the commit: a chunk that comes again is left out.';
 comment on column pgq.published_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.published_chunk.messages is 'How many messages it had.';
 comment on column pgq.published_chunk.attempt is 'The newest attempt of the write that wrote it.';
 comment on column pgq.published_chunk.digest is
-'A hash of all that it says, to notice that a repeated task made other chunks.';
+'A hash of all its arguments: another hash shows that a repeated task made another chunk.';

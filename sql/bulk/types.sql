@@ -7,12 +7,12 @@ create type pgq.bulk_write_state as (
 
 comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
 comment on column pgq.bulk_write_state.write_id is
-'What write_chunk, commit_write and abort_write ask for.';
+'The id that write_chunk, commit_write and abort_write take.';
 comment on column pgq.bulk_write_state.messages is
 'How many messages or jobs it wrote; null: not committed.';
 comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
 comment on column pgq.bulk_write_state.repeated is
-'Whether it had been committed before this call, which changed nothing.';
+'Whether it was committed before this call, which then changed nothing.';
 
 create type pgq._write_target as (
     bulk_write_id bigint,

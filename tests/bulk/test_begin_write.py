@@ -43,12 +43,44 @@ def test_refusals(client: Client) -> None:
     refused("22023", client.begin_write, topic=topic, seq=1)
     refused("22023", client.begin_write, topic=topic, producer="", seq=1)
     refused("22023", client.begin_write, topic=topic, producer="p" * 256, seq=1)
-    refused("22004", client.begin_write, topic=topic, atomic=None)
-    refused("22004", client.begin_write, topic=topic, timeout=None)
     for timeout in (timedelta(0), timedelta(seconds=-1), timedelta(days=40000)):
         refused("22023", client.begin_write, topic=topic, timeout=timeout)
     for seq in (-(2**63), 0, 2**63 - 1):
         assert not client.begin_write(topic=topic, producer="p" * 255, seq=seq).repeated
+
+
+def test_null_is_the_default(client: Client, connection: AnyConnection) -> None:
+    """Atomic, for a day, as without the arguments."""
+    topic = new_topic(client)
+    found = []
+    for arguments in ("", ", null, null, null, null, null"):
+        state = connection.execute(
+            f"select * from pgq.begin_write(%s{arguments})".encode(), [topic]
+        )
+        (write_id, messages, committed_at, repeated) = state.fetchall()[0]
+        assert (messages, committed_at, repeated) == (None, None, False)
+        found += connection.execute(
+            "select atomic, (expires_at - begun_at)::text, producer, seq"
+            " from pgq.bulk_write where write_id = %s",
+            [write_id],
+        ).fetchall()
+    assert found == [(True, "1 day", None, None)] * 2
+
+
+def test_expanded_it_runs_once(client: Client, connection: AnyConnection) -> None:
+    """A row that is taken apart is one call, of commit_write too."""
+    topic = new_topic(client)
+    rows = connection.execute("select (pgq.begin_write(%s)).*", [topic]).fetchall()
+    assert len(rows) == 1
+    begun = connection.execute(
+        "select w.write_id from pgq.bulk_write as w join pgq.topic as t using (topic_id)"
+        " where t.topic = %s",
+        [topic],
+    ).fetchall()
+    assert begun == [(rows[0][0],)]
+    stage(client, rows[0][0], numbers(1, 2))
+    rows = connection.execute("select (pgq.commit_write(%s)).*", [rows[0][0]]).fetchall()
+    assert [row[1::2] for row in rows] == [(2, False)]
 
 
 def test_again_after_the_commit(client: Client) -> None:
@@ -89,19 +121,19 @@ def test_again_leaves_out_the_chunks_that_were_published(client: Client) -> None
     """When it is not atomic, a second run writes what the first one did not."""
     target = {"topic": new_topic(client), "producer": "job", "seq": 1, "atomic": False}
     first = begin(client, **target)
-    stage(client, first, numbers(1, 2), last=False)
+    stage(client, first, numbers(1, 2), last_chunk=False)
     stage(client, first, numbers(5, 6), task=1)
     second = begin(client, **target)
     assert first != second
-    assert not stage(client, second, numbers(1, 2), last=False)
+    assert not stage(client, second, numbers(1, 2), last_chunk=False)
     assert stage(client, second, numbers(3, 4), chunk=1)
     assert not stage(client, second, numbers(5, 6), task=1)
     assert client.commit_write(second).messages == 6
     assert contents_of(client, target["topic"]) == {0: [*numbers(1, 2), *numbers(5, 6), b"3", b"4"]}
 
 
-def test_the_mode_stays(client: Client) -> None:
-    """What was begun in one mode does not go on in the other."""
+def test_an_open_write_stays_atomic_or_not(client: Client) -> None:
+    """What was begun with one value does not go on with the other."""
     for atomic in (True, False):
         target = {"topic": new_topic(client), "producer": "job", "seq": 1}
         write_id = begin(client, **target, atomic=atomic)

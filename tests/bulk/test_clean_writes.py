@@ -54,7 +54,7 @@ def known(connection: AnyConnection) -> set[UUID]:
     return {row[0] for row in connection.execute("select write_id from pgq.bulk_write").fetchall()}
 
 
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 def test_a_write_past_its_timeout(
     client: Client, connection: AnyConnection, clock: Clock, atomic: bool
 ) -> None:
@@ -100,7 +100,7 @@ def test_a_write_in_progress_keeps_what_is_staged(
     writes = [begin(client, topic=topic) for _ in range(3)]
     other = connect()
     stage(Client(other), writes[0], numbers(1, 2))
-    stage(client, writes[1], numbers(3, 4), last=False)
+    stage(client, writes[1], numbers(3, 4), last_chunk=False)
     assert done(connection) == []
     other.commit()
     assert done(connection) == []
@@ -114,9 +114,9 @@ def test_what_late_writers_staged_is_removed(
 ) -> None:
     """Those who were at it when their write ended: all of it, once they have committed."""
     write_id = begin(client, topic=new_topic(client))
-    stage(client, write_id, numbers(1, 2), last=False)
+    stage(client, write_id, numbers(1, 2), last_chunk=False)
     with connect() as session:
-        stage(Client(session), write_id, numbers(3, 4), last=False, **late)
+        stage(Client(session), write_id, numbers(3, 4), last_chunk=False, **late)
         assert client.abort_write(write_id)
         assert done(connection) == []
         assert staged(connection, write_id) == 3
@@ -336,14 +336,14 @@ def test_messages_that_went_while_their_write_was_open(
         for target in ({"topic": topic}, {"queue": queue})
     ]
     for write_id in writes:
-        assert stage(client, write_id, numbers(1, 3), last=False)
+        assert stage(client, write_id, numbers(1, 3), last_chunk=False)
     client.publish(new_topic(client), body=b"")
     for move in ("3 days", "0", "12 days", "0"):
         clock.advance(move)
         cleanup(connection)
     assert client.list_offsets(topic)[0].first_offset == 4
     for write_id in writes:
-        assert not stage(client, write_id, numbers(1, 3), last=False)
+        assert not stage(client, write_id, numbers(1, 3), last_chunk=False)
         assert stage(client, write_id, numbers(4, 5), chunk=1)
         assert client.commit_write(write_id).messages == 5
     assert [m.body for m in client.fetch_range(topic, 0, 4, 5)] == numbers(4, 5)

@@ -16,7 +16,6 @@ from bulk_support import (
     new_queue,
     new_topic,
     numbers,
-    pack,
     stage,
     staged,
     waiting,
@@ -86,7 +85,7 @@ def test_order_is_by_task_and_chunk(client: Client) -> None:
     for task in (10, 2):
         for chunk in (10, 2, 0):
             contents = [f"{task}.{chunk}.{n}".encode() for n in range(3)]
-            stage(client, write_id, contents, task=task, chunk=chunk, last=chunk == 0)
+            stage(client, write_id, contents, task=task, chunk=chunk, last_chunk=chunk == 0)
     client.commit_write(write_id)
     assert contents_of(client, topic)[0] == [
         f"{task}.{chunk}.{n}".encode() for task in (2, 10) for chunk in (0, 2, 10) for n in range(3)
@@ -118,8 +117,15 @@ def test_keys_and_headers_arrive(client: Client) -> None:
     """Those of some messages and none of others; JSON and bytes in one write."""
     topic = new_topic(client)
     write_id = begin(client, topic=topic)
-    stage(client, write_id, [b"1", b"2"], keys=["k", None], headers=[None, {"h": "ä"}], last=False)
-    stage(client, write_id, [b'"3"'], chunk=1, is_json=True)
+    stage(
+        client,
+        write_id,
+        [b"1", b"2"],
+        keys=["k", None],
+        headers=[None, {"h": "ä"}],
+        last_chunk=False,
+    )
+    stage(client, write_id, [b'"3"'], chunk=1, json=True)
     client.commit_write(write_id)
     found = client.fetch_range(topic, 0, 1, 3)
     assert [(m.key, m.headers, m.payload, m.body) for m in found] == [
@@ -133,7 +139,7 @@ def test_offsets_and_times_go_on(client: Client) -> None:
     """Behind what is there, and before what comes."""
     topic = new_topic(client)
     write_id = begin(client, topic=topic)
-    stage(client, write_id, [b"2", b"3"], last=False)
+    stage(client, write_id, [b"2", b"3"], last_chunk=False)
     stage(client, write_id, [b"4"], chunk=1)
     client.publish(topic, body=b"1")
     client.commit_write(write_id)
@@ -169,9 +175,9 @@ def test_jobs(client: Client) -> None:
         labels=["a", None],
         keys=[None, "k"],
         headers=[{"h": 1}, None],
-        last=False,
+        last_chunk=False,
     )
-    stage(client, write_id, [b"7"], task=2, priority=9, is_json=True)
+    stage(client, write_id, [b"7"], task=2, priority=9, json=True)
     assert waiting(client, queue) == []
     with pytest.raises(psycopg.Error) as caught:
         client.commit_write(write_id)
@@ -208,7 +214,7 @@ def test_a_task_without_its_last_chunk(client: Client) -> None:
     target = {"topic": new_topic(client), "producer": "job", "seq": 1}
     write_id = begin(client, **target)
     stage(client, write_id, numbers(1, 2))
-    stage(client, write_id, numbers(3, 4), task=1, last=False)
+    stage(client, write_id, numbers(3, 4), task=1, last_chunk=False)
     error = refused("MQ008", client.commit_write, write_id=write_id)
     assert "Task 1 staged 2 of unknown messages" in str(error.diag.message_detail)
     assert contents_of(client, target["topic"]) == {}
@@ -222,18 +228,18 @@ def test_chunks_in_several_transactions(client: Client, connect: Connect) -> Non
     topic = new_topic(client)
     write_id = begin(client, topic=topic)
     session = connect()
-    stage(client, write_id, numbers(1, 2), last=False)
+    stage(client, write_id, numbers(1, 2), last_chunk=False)
     stage(Client(session), write_id, numbers(3, 4), chunk=1)
     session.rollback()
     refused("MQ008", client.commit_write, write_id=write_id)
     stage(client, write_id, numbers(3, 4), chunk=1)
-    stage(client, write_id, numbers(5, 6), chunk=2, last=False)
+    stage(client, write_id, numbers(5, 6), chunk=2, last_chunk=False)
     error = refused("MQ008", client.commit_write, write_id=write_id)
     assert "6 of 4" in str(error.diag.message_detail)
     assert contents_of(client, topic) == {}
 
 
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 def test_another_number_than_expected(client: Client, atomic: bool) -> None:
     """22023 and nothing is changed: the right number is taken afterwards."""
     topic = new_topic(client)
@@ -276,7 +282,7 @@ def test_dropped_targets(client: Client) -> None:
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 def test_an_old_snapshot_would_lose_messages(
     client: Client, connect: Connect, level: str, atomic: bool
 ) -> None:
@@ -321,8 +327,9 @@ def test_ten_thousand_chunks(client: Client, connection: AnyConnection) -> None:
             returning write_id, task
         )
 
-        insert into pgq.staged_chunk (write_id, task, chunk, messages, packed, starts, lengths)
-        select write_id, task, n, 1, convert_to(n::text, 'UTF8'), '{1}', array[length(n::text)]
+        insert into pgq.staged_chunk
+            (write_id, task, chunk, messages, lengths, starts, packed_bodies)
+        select write_id, task, n, 1, array[length(n::text)], '{1}', convert_to(n::text, 'UTF8')
         from task, generate_series(0, 999) as n
         """,
         {"write_id": write_id},
@@ -347,8 +354,7 @@ def test_begin_stage_and_commit_in_one_transaction(client: Client, connect: Conn
         writer = Client(session)
         for target in ({"topic": topic}, {"queue": queue}, {"topic": topic}):
             write_id = begin(writer, **target)
-            packed, lengths = pack(numbers(1, 2))
-            writer.write_chunk(write_id, 0, "only", 0, packed, lengths, last=True)
+            stage(writer, write_id, numbers(1, 2))
             writer.commit_write(write_id)
     assert contents_of(client, topic) == {0: numbers(1, 2) * 2}
     assert waiting(client, queue) == numbers(1, 2)

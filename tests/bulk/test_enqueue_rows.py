@@ -13,7 +13,7 @@ from log_support import new_name
 from pgq import Client
 
 AnyConnection = psycopg.Connection[Any]
-COLUMNS = ("queue", "key", "payload", "body", "headers", "label", "priority", "delay", "run_at")
+COLUMNS = ("queue", "payload", "key", "headers", "delay", "run_at", "priority", "label", "body")
 
 
 def insert(connection: AnyConnection, **row: Any) -> int:

@@ -48,8 +48,8 @@ def grant(owner: AnyConnection, functions: tuple[str, ...], views: dict[str, str
 
 def insert(connection: AnyConnection, write_id: object, **more: Any) -> None:
     """One chunk of two messages, the way a client does that only knows tables."""
-    row = {"write_id": str(write_id), "task": 0, "task_attempt": "a", "chunk": 0, "last": True}
-    row.update({"packed": b"12", "lengths": [1, 1]}, **more)
+    row = {"write_id": str(write_id), "task": 0, "task_attempt": "a", "chunk": 0}
+    row.update({"packed_bodies": b"12", "lengths": [1, 1], "last_chunk": True}, **more)
     places = ", ".join(["%s"] * len(row))
     statement = f"insert into pgq.write_chunks ({', '.join(row)}) values ({places})"
     connection.execute(statement.encode(), list(row.values()))
@@ -104,7 +104,7 @@ def test_all_of_it_with_few_grants(guest: Client, client: Client) -> None:
     for (table,) in tables:
         refused("42501", lambda: guest.connection.execute(f"select from pgq.{table}"))  # noqa: B023
     refused("42501", lambda: guest.publish(topic, 1))
-    refused("42501", lambda: guest.write_chunk(begin(guest, topic=topic), 0, "a", 0, b"", []))
+    refused("42501", lambda: guest.write_chunk(begin(guest, topic=topic), 0, "a", 0, [], b""))
 
 
 def test_rows_with_the_right_to_insert_alone(guest: Client, client: Client) -> None:

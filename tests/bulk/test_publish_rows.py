@@ -13,7 +13,7 @@ from pgq import Client
 
 AnyConnection = psycopg.Connection[Any]
 INSERT = (
-    "insert into pgq.publish_rows (topic, key, payload, body, headers, partition)"
+    "insert into pgq.publish_rows (topic, payload, key, headers, partition, body)"
     " values (%s, %s, %s, %s, %s, %s)"
 )
 
@@ -22,8 +22,8 @@ def test_rows_become_messages(client: Client, connection: AnyConnection) -> None
     """Of JSON and of bytes, to the partition that is named, or that of the key."""
     topic = new_topic(client, partitions=4)
     expected = client.publish(topic, 0, key="k")
-    assert connection.execute(INSERT, [topic, "k", '{"a": 1}', None, None, None]).rowcount == 1
-    connection.execute(INSERT, [topic, None, None, b"\x00", '{"h": 1}', 3])
+    assert connection.execute(INSERT, [topic, '{"a": 1}', "k", None, None, None]).rowcount == 1
+    connection.execute(INSERT, [topic, None, None, '{"h": 1}', 3, b"\x00"])
     assert contents_of(client, topic)[expected.partition][1] == {"a": 1}
     place = client.list_offsets(topic)[3]
     last = client.fetch_range(topic, 3, place.last_offset, place.last_offset)[0]
@@ -46,17 +46,17 @@ def test_errors_are_those_of_publish(client: Client, connection: AnyConnection) 
     """One bad row takes the whole statement back."""
     topic = new_topic(client)
     for sqlstate, row in (
-        ("MQ001", [new_name(), None, "1", None, None, None]),
-        ("22004", [None, None, "1", None, None, None]),
+        ("MQ001", [new_name(), "1", None, None, None, None]),
+        ("22004", [None, "1", None, None, None, None]),
         ("22004", [topic, None, None, None, None, None]),
-        ("22023", [topic, None, "1", b"1", None, None]),
-        ("22023", [topic, None, "1", None, "[]", None]),
-        ("22P02", [topic, None, "{", None, None, None]),
-        ("MQ007", [topic, None, "1", None, None, 1]),
+        ("22023", [topic, "1", None, None, None, b"1"]),
+        ("22023", [topic, "1", None, "[]", None, None]),
+        ("22P02", [topic, "{", None, None, None, None]),
+        ("MQ007", [topic, "1", None, None, 1, None]),
     ):
         with pytest.raises(psycopg.Error) as caught:
             connection.execute(
-                f"{INSERT}, (%s, %s, %s, %s, %s, %s)", [topic, None, "1", None, None, None, *row]
+                f"{INSERT}, (%s, %s, %s, %s, %s, %s)", [topic, "1", None, None, None, None, *row]
             )
         assert caught.value.sqlstate == sqlstate, row
     assert contents_of(client, topic) == {}

@@ -23,7 +23,7 @@ from pgq import Client
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_lengths_beyond_all_bounds(client: Client, atomic: bool, starts: list[in
             task=0,
             task_attempt="first",
             chunk=0,
-            packed=b"ab",
             lengths=lengths,
             starts=starts,
+            packed_bodies=b"ab",
         )
 
 
@@ -97,8 +97,8 @@ def test_starts_in_a_grid(client: Client, atomic: bool) -> None:
     topic = new_topic(client)
     write_id = begin(client, topic=topic, atomic=atomic)
     query = (
-        "select pgq.write_chunk(%s, 0, 'a', 0, 'abc', {}::integer[], starts => {}::integer[],"
-        " last => true)"
+        "select pgq.write_chunk(%s, 0, 'a', 0, {}::integer[], starts => {}::integer[],"
+        " last_chunk => true, packed_bodies => 'abc')"
     )
     for lengths, starts in (
         ("'{{1,2}}'", "'{{1,2}}'"),
@@ -119,7 +119,15 @@ def test_starts_in_a_grid(client: Client, atomic: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"priority": 2}, {}, {"delay": timedelta(hours=2)}, {"labels": ["b", "a"]}], ids=str
+    "other",
+    [
+        {"priority": 2},
+        {},
+        {"delay": timedelta(hours=2)},
+        {"labels": ["b", "a"]},
+        {"labels": None, "keys": ["a", "b"]},
+    ],
+    ids=str,
 )
 @MODES
 def test_a_repeated_chunk_of_other_jobs(

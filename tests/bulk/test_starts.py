@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bulk_support import begin, contents_of, new_topic, numbers, pack
+from bulk_support import begin, contents_of, new_topic, numbers, pack, stage
 from pgq import Client
 
 CONTENTS = [b"one", b"", b"three", b"\x00\xff"]
@@ -19,11 +19,7 @@ def starts_of(lengths: list[int]) -> list[int]:
 
 
 def write(client: Client, write_id: Any, contents: list[bytes], **more: Any) -> bool:
-    packed, lengths = pack(contents)
-    more = {"last": True, "starts": starts_of(lengths), **more}
-    return client.write_chunk(
-        write_id, more.pop("task", 0), "a", more.pop("chunk", 0), packed, lengths, **more
-    )
+    return stage(client, write_id, contents, starts=starts_of(pack(contents)[1]), **more)
 
 
 @pytest.mark.parametrize("atomic", [True, False])
@@ -47,7 +43,9 @@ def test_chunks_follow_each_other_without_gaps(client: Client, atomic: bool) -> 
     client.publish(topic, body=b"before")
     write_id = begin(client, topic=topic, atomic=atomic)
     for chunk in range(3):
-        write(client, write_id, numbers(chunk * 5, chunk * 5 + 4), chunk=chunk, last=chunk == 2)
+        write(
+            client, write_id, numbers(chunk * 5, chunk * 5 + 4), chunk=chunk, last_chunk=chunk == 2
+        )
     client.commit_write(write_id)
     client.publish(topic, body=b"after")
     messages = client.fetch_range(topic, 0, 1, 17)
@@ -109,7 +107,9 @@ def test_what_does_not_fit_together_is_refused(
     topic = new_topic(client)
     write_id = begin(client, topic=topic, atomic=atomic)
     with pytest.raises(psycopg.Error) as caught:
-        client.write_chunk(write_id, 0, "a", 0, b"abc", lengths, starts=starts, last=True)
+        client.write_chunk(
+            write_id, 0, "a", 0, lengths, starts=starts, last_chunk=True, packed_bodies=b"abc"
+        )
     assert caught.value.sqlstate == code
     assert client.commit_write(write_id).messages == 0
     assert contents_of(client, topic) == {}
@@ -129,8 +129,8 @@ def test_headers_that_are_no_object_are_refused(client: Client) -> None:
     write_id = begin(client, topic=topic)
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="objects"):
         client.connection.execute(
-            "select pgq.write_chunk(%s, 0, 'a', 0, 'x', '{1}', starts => '{1}',"
-            " headers => '{1}', last => true)",
+            "select pgq.write_chunk(%s, 0, 'a', 0, '{1}', starts => '{1}', headers => '{1}',"
+            " last_chunk => true, packed_bodies => 'x')",
             [write_id],
         )
 
@@ -138,6 +138,6 @@ def test_headers_that_are_no_object_are_refused(client: Client) -> None:
 def test_json_and_jobs_take_no_notice(client: Client) -> None:
     topic = new_topic(client)
     write_id = begin(client, topic=topic)
-    write(client, write_id, [b"1", b"{}"], is_json=True)
+    write(client, write_id, [b"1", b"{}"], json=True)
     client.commit_write(write_id)
     assert contents_of(client, topic) == {0: [1, {}]}

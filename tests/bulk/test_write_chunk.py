@@ -26,7 +26,7 @@ from pgq import Client
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 
 
 def chunk(**changed: Any) -> dict[str, Any]:
@@ -36,9 +36,9 @@ def chunk(**changed: Any) -> dict[str, Any]:
         "task": 0,
         "task_attempt": "first",
         "chunk": 0,
-        "packed": packed,
         "lengths": lengths,
-        "last": True,
+        "last_chunk": True,
+        "packed_bodies": packed,
     }
     return {**good, **changed}
 
@@ -59,7 +59,7 @@ def test_contents_may_be_json(client: Client, atomic: bool) -> None:
     """Then they are payloads."""
     topic = new_topic(client)
     write_id = begin(client, topic=topic, atomic=atomic)
-    assert stage(client, write_id, [b'{"a": "\xc3\xa4"}', b"[1]", b"7", b'""'], is_json=True)
+    assert stage(client, write_id, [b'{"a": "\xc3\xa4"}', b"[1]", b"7", b'""'], json=True)
     client.commit_write(write_id)
     assert contents_of(client, topic) == {0: [{"a": "ä"}, [1], 7, ""]}
 
@@ -70,7 +70,7 @@ def test_an_empty_chunk_is_one(client: Client, atomic: bool) -> None:
     topic = new_topic(client)
     write_id = begin(client, topic=topic, atomic=atomic)
     assert stage(client, write_id, [])
-    assert stage(client, write_id, [], task=1, is_json=True)
+    assert stage(client, write_id, [], task=1, json=True)
     assert client.commit_write(write_id).messages == 0
     assert contents_of(client, topic) == {}
 
@@ -89,12 +89,15 @@ def test_bad_contents_are_refused_at_once(
         ("22023", {"lengths": [1, 1]}),
         ("22023", {"lengths": [1, 1, 2]}),
         ("22023", {"lengths": []}),
-        ("22023", {"packed": b""}),
+        ("22023", {"packed_bodies": b""}),
         ("22023", {"keys": ["a"]}),
         ("22023", {"headers": [{}, {}]}),
         ("22023", {"headers": [{}, {}, []]}),
-        ("22P02", {"packed": b"1{3", "is_json": True}),
-        ("22021", {"packed": b"1\xff3", "is_json": True}),
+        ("22P02", {"packed_bodies": None, "packed_payloads": b"1{3"}),
+        ("22021", {"packed_bodies": None, "packed_payloads": b"1\xff3"}),
+        ("22P05", {"packed_bodies": None, "packed_payloads": b'"\\u0000"', "lengths": [8]}),
+        ("22023", {"packed_payloads": b"123"}),
+        ("22004", {"packed_bodies": None}),
         ("MQ007", {"partition": 2}),
         ("MQ007", {"partition": -1}),
         ("22023", {"task": -1}),
@@ -104,10 +107,31 @@ def test_bad_contents_are_refused_at_once(
         ("22023", {"delay": timedelta(0)}),
     ):
         refused(sqlstate, client.write_chunk, write_id=write_id, **chunk(**changed))
-    for name in ("task", "task_attempt", "chunk", "packed", "lengths", "is_json", "last"):
+    for name in ("task", "task_attempt", "chunk", "lengths"):
         refused("22004", client.write_chunk, write_id=write_id, **chunk(**{name: None}))
     assert staged(connection, write_id) == before
     assert client.commit_write(write_id).messages == 0
+
+
+@pytest.mark.parametrize("target", ["topic", "queue"])
+@MODES
+def test_null_is_the_default(client: Client, atomic: bool, target: str) -> None:
+    """In every argument that may be left out; the chunk is then not the last one."""
+    place = {"topic": new_topic(client)} if target == "topic" else {"queue": new_queue(client)}
+    write_id = begin(client, **place, atomic=atomic)
+    optional = "packed_payloads keys headers partition priority delay labels last_chunk starts"
+    for number, names in enumerate(("", optional)):
+        nulls = "".join(f", {name} => null" for name in names.split())
+        [is_new] = client.connection.execute(
+            f"select pgq.write_chunk(%s, 0, 'a', {number}, '{{1,1}}', packed_bodies => '12'{nulls})"
+            .encode(),
+            [write_id],
+        ).fetchall()  # fmt: skip
+        assert is_new == (True,)
+    if atomic:
+        refused("MQ008", client.commit_write, write_id=write_id)
+    assert stage(client, write_id, [], attempt="a", chunk=2)
+    assert client.commit_write(write_id).messages == 4
 
 
 @MODES
@@ -182,7 +206,7 @@ def test_the_same_chunk_again_in_an_atomic_write(client: Client, connect: Connec
     write_id = begin(client, topic=topic)
     with connect() as session:
         writer = Client(session)
-        assert stage(writer, write_id, numbers(1, 2), keys=["a", None], last=False)
+        assert stage(writer, write_id, numbers(1, 2), keys=["a", None], last_chunk=False)
         assert not stage(writer, write_id, numbers(1, 2), keys=["a", None])
     for more in ({"keys": ["a", "b"]}, {}, {"keys": ["a", None], "headers": [{}, {}]}):
         with pytest.raises(psycopg.errors.InvalidParameterValue):
@@ -200,7 +224,7 @@ def test_a_chunk_is_published_at_once(client: Client) -> None:
     """Seen before the write is committed."""
     topic = new_topic(client)
     write_id = begin(client, topic=topic, atomic=False)
-    assert stage(client, write_id, numbers(1, 2), last=False)
+    assert stage(client, write_id, numbers(1, 2), last_chunk=False)
     assert contents_of(client, topic) == {0: numbers(1, 2)}
     assert stage(client, write_id, numbers(3, 3), chunk=1)
     assert contents_of(client, topic) == {0: numbers(1, 3)}
@@ -229,13 +253,13 @@ def test_a_repeated_chunk_with_other_contents_is_refused(client: Client) -> None
     write_id = begin(client, topic=topic, atomic=False)
     assert client.write_chunk(write_id=write_id, **chunk(keys=["a", "b", None]))
     for changed in (
-        {"packed": b"124"},
+        {"packed_bodies": b"124"},
         {"lengths": [0, 2, 1]},
         {"keys": ["a", None, "b"]},
         {"keys": None},
         {"headers": [{}, {}, {}]},
         {"partition": 0},
-        {"is_json": True},
+        {"packed_bodies": None, "packed_payloads": b"123"},
     ):
         arguments = chunk(**{"keys": ["a", "b", None], **changed})
         refused("22023", client.write_chunk, write_id=write_id, **arguments)
@@ -260,7 +284,7 @@ def test_other_isolation_levels(client: Client, connect: Connect, level: str, at
     write_id = begin(client, topic=topic, atomic=atomic)
     with connect(isolation_level=level) as session:
         writer = Client(session)
-        assert stage(writer, write_id, numbers(1, 2), last=False)
+        assert stage(writer, write_id, numbers(1, 2), last_chunk=False)
         assert stage(writer, write_id, numbers(3, 4), chunk=1)
     client.commit_write(write_id)
     assert contents_of(client, topic) == {0: numbers(1, 4)}

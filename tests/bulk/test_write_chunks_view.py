@@ -27,28 +27,63 @@ def insert(connection: AnyConnection, view: str, **row: Any) -> int:
 
 def chunk(**changed: Any) -> dict[str, Any]:
     """A row with nothing but what is needed."""
-    good = {"task": 0, "task_attempt": "a", "chunk": 0, "packed": b"12", "lengths": [1, 1]}
-    return {**good, **changed}
+    good = {"task": 0, "task_attempt": "a", "chunk": 0, "lengths": [1, 1]}
+    contents = {} if "packed_payloads" in changed else {"packed_bodies": b"12"}
+    return {**good, **contents, **changed}
 
 
 def test_a_row_is_a_chunk(client: Client, connection: AnyConnection) -> None:
     """Text where the function has uuid, jsonb and interval; null for what is not set."""
     topic, queue = new_topic(client), new_queue(client)
     write_id = begin(client, topic=topic)
-    row = chunk(write_id=str(write_id), last=True, is_json=None, keys=["a", "b"])
+    row = chunk(write_id=str(write_id), last_chunk=True, priority=None, keys=["a", "b"])
     assert insert(connection, "write_chunks", **row, headers=['{"a": 1}', None]) == 1
     client.commit_write(write_id)
     found = client.fetch_range(topic, 0, 1, 2)
     assert [(m.key, m.headers, m.body) for m in found] == [("a", {"a": 1}, b"1"), ("b", None, b"2")]
 
     write_id = begin(client, queue=queue)
-    row = chunk(write_id=str(write_id), is_json=True, last=True, labels=["x", None], priority=3)
-    assert insert(connection, "write_chunks", **row, delay="0 seconds") == 1
-    row = chunk(write_id=str(write_id), task=1, last=True, delay="1 hour")
+    row = chunk(write_id=str(write_id), packed_payloads=b"12", labels=["x", None], priority=3)
+    assert insert(connection, "write_chunks", **row, delay="0 seconds", last_chunk=True) == 1
+    row = chunk(write_id=str(write_id), task=1, last_chunk=True, delay="1 hour")
     assert insert(connection, "write_chunks", **row) == 1
     client.commit_write(write_id)
     found = client.claim_job(queue, max_jobs=10)
     assert [(j.label, j.priority, j.payload) for j in found] == [("x", 3, 1), (None, 3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("view", "function", "columns"),
+    [
+        (
+            "write_chunks",
+            "write_chunk",
+            "write_id task task_attempt chunk lengths packed_payloads keys headers partition"
+            " priority delay labels last_chunk starts packed_bodies",
+        ),
+        ("publish_rows", "publish", "topic payload key headers partition body"),
+        (
+            "enqueue_rows",
+            "enqueue",
+            "queue payload key headers delay run_at priority label body",
+        ),
+    ],
+)
+def test_columns_are_arguments(
+    connection: AnyConnection, view: str, function: str, columns: str
+) -> None:
+    """All of them, with their names, in their order."""
+    found = connection.execute(
+        "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0"
+        " order by attnum",
+        [f"pgq.{view}"],
+    ).fetchall()
+    assert [name for (name,) in found] == columns.split()
+    arguments = connection.execute(
+        "select unnest(proargnames[:pronargs]) from pg_proc where oid = %s::regproc",
+        [f"pgq.{function}"],
+    ).fetchall()
+    assert {name for (name,) in arguments} == set(columns.split())
 
 
 def test_a_chunk_that_is_left_out_is_no_row(client: Client, connection: AnyConnection) -> None:
@@ -56,7 +91,7 @@ def test_a_chunk_that_is_left_out_is_no_row(client: Client, connection: AnyConne
     for atomic in (True, False):
         topic = new_topic(client)
         write_id = str(begin(client, topic=topic, atomic=atomic))
-        row = chunk(write_id=write_id, last=True)
+        row = chunk(write_id=write_id, last_chunk=True)
         assert insert(connection, "write_chunks", **row) == 1
         assert insert(connection, "write_chunks", **{**row, "task_attempt": "b"}) == 0
     assert contents_of(client, topic) == {0: [b"1", b"2"]}
@@ -68,8 +103,9 @@ def test_many_rows_in_one_statement(client: Client, connection: AnyConnection) -
     write_id = begin(client, topic=topic)
     done = connection.execute(
         """
-        insert into pgq.write_chunks (write_id, task, task_attempt, chunk, packed, lengths, last)
-        select %s, task, 'a', chunk, convert_to(task || '' || chunk, 'UTF8'), array[1, 1], chunk = 2
+        insert into pgq.write_chunks
+            (write_id, task, task_attempt, chunk, lengths, last_chunk, packed_bodies)
+        select %s, task, 'a', chunk, array[1, 1], chunk = 2, convert_to(task || '' || chunk, 'UTF8')
         from generate_series(0, 3) as task, generate_series(0, 2) as chunk
         order by task, chunk
         """,

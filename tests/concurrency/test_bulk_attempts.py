@@ -21,7 +21,7 @@ from pgq import Client, WriteLost
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 LEVELS = pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
 OLD_SNAPSHOTS = pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 COMMITS = pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])
@@ -59,7 +59,7 @@ def test_starting_again_does_not_wait_for_a_hung_writer(
     retry.execute("set lock_timeout = '5s'")
     old = begin(client, **named(topic, atomic=atomic))
     stage(client, old, numbers(1, 2), task=1)
-    stage(Client(hung), old, numbers(3, 4), last=False)
+    stage(Client(hung), old, numbers(3, 4), last_chunk=False)
     again = Client(retry)
     new = begin(again, **named(topic, atomic=atomic))
     assert new != old

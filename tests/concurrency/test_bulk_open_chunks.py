@@ -25,7 +25,7 @@ from support import backend_pid
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 LEVELS = pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
 OLD_SNAPSHOTS = pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 COMMITS = pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])
@@ -58,7 +58,7 @@ def test_a_commit_waits_for_an_open_chunk(
     write_id = begin(client, topic=topic, atomic=atomic)
     stage(client, write_id, numbers(1, 2))
     writing, committing = connect(isolation_level=level), connect()
-    assert stage(Client(writing), write_id, numbers(3, 4), task=1, last=False)
+    assert stage(Client(writing), write_id, numbers(3, 4), task=1, last_chunk=False)
     committer = Client(committing)
     done = blocked(client, committer, lambda: committer.commit_write(write_id))
     # the commit waits for all of the transaction, and holds up none of it

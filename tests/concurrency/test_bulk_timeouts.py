@@ -15,7 +15,7 @@ from pgq import Client
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 FUNCTIONS = ("begin_write", "write_chunk", "commit_write", "abort_write")
 
 

@@ -24,7 +24,7 @@ from pgq import Client, WriteLost
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "fast"])
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_an_attempt_in_flight_when_its_write_is_committed(client: Client, connec
     write_id = begin(client, topic=topic)
     stage(client, write_id, numbers(1, 2))
     session, committing = connect(), connect()
-    stage(Client(session), write_id, numbers(3, 4), task=1, last=False)
+    stage(Client(session), write_id, numbers(3, 4), task=1, last_chunk=False)
     committer = Client(committing)
     done = blocked(client, committer, lambda: committer.commit_write(write_id))
     session.commit()
@@ -330,8 +330,8 @@ def test_many_writers_one_commit(client: Client, connect: Connect) -> None:
             for chunk in range(3):
                 first = 10 * task + 3 * chunk
                 contents = numbers(first, first + 2)
-                last = chunk == 2
-                stage(writer, write_id, contents, task=task, attempt=name, chunk=chunk, last=last)
+                place = {"task": task, "attempt": name, "chunk": chunk, "last_chunk": chunk == 2}
+                stage(writer, write_id, contents, **place)
             session.commit()
 
     tasks = list(range(10))

@@ -227,10 +227,9 @@ def write_chunk(draw: Draw) -> Arguments:
         "task": draw.number(),
         "task_attempt": "1",
         "chunk": 0,
-        "packed": "".join(texts),
         "lengths": [len(text) for text in texts],
-        "is_json": True,
-        "last": True,
+        "packed_payloads": "".join(texts),
+        "last_chunk": True,
         "#": numbers,
     }
 

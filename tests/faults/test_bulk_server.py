@@ -109,9 +109,9 @@ def test_killed_between_chunks_that_are_published(crash: Callable[[], Client]) -
     """Those that were acknowledged stay, the write goes on, and repeated ones are left out."""
     client = crash()
     write_id = begin(client, **TARGET, atomic=False)
-    assert stage(client, write_id, numbers(1, 2), last=False)
+    assert stage(client, write_id, numbers(1, 2), last_chunk=False)
     client = crash()
-    assert not stage(client, write_id, numbers(1, 2), last=False)
+    assert not stage(client, write_id, numbers(1, 2), last_chunk=False)
     assert stage(client, write_id, numbers(3, 4), chunk=1)
     assert client.commit_write(write_id).messages == 4
     assert contents_of(client, "t") == {0: numbers(1, 4)}

@@ -57,10 +57,10 @@ def _live_a_little(connection: Connection) -> None:
         "select pgq.commit_write(write_id) from"
         " pgq.begin_write(queue => 'short', producer => 'job', seq => 1)",
         "select pgq.write_chunk(write_id, task => 0, task_attempt => 'a', chunk => 0,"
-        " packed => '1', lengths => array[1], keys => array['k'], last => true) from"
+        " lengths => array[1], keys => array['k'], last_chunk => true, packed_bodies => '1') from"
         " pgq.begin_write(topic => 'forever', producer => 'job', seq => 1)",
         "select pgq.write_chunk(write_id, task => 0, task_attempt => 'a', chunk => 0,"
-        " packed => '2', lengths => array[1]) from"
+        " lengths => array[1], packed_bodies => '2') from"
         " pgq.begin_write(topic => 'forever', producer => 'job', seq => 2, atomic => false)",
         "select * from pgq.cleanup()",
     ):

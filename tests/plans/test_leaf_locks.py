@@ -189,8 +189,8 @@ def _chunk(target: str, **more: Any) -> Prepare:
             "task": 0,
             "task_attempt": "a",
             "chunk": 0,
-            "packed": b"12",
             "lengths": [1, 1],
+            "packed_bodies": b"12",
             **more,
         }
 

@@ -120,7 +120,7 @@ def _use_all(reader: Reader, size: int, check: Check = lambda function, rows: No
     group = {"topic": "events", "consumer_group": "readers"}
     queue = {"queue": "work"}
 
-    packed = {"packed": b"7" * size, "lengths": [1] * size, "is_json": True}
+    packed = {"lengths": [1] * size, "packed_payloads": b"7" * size}
     for target in (topic, queue):
         for atomic in (True, False):
             producer = {"producer": f"job {atomic}", "seq": next(_numbers)}
@@ -128,7 +128,7 @@ def _use_all(reader: Reader, size: int, check: Check = lambda function, rows: No
                 state = call("begin_write", 1, **target, **producer, atomic=atomic)[0]
             write = {"write_id": state.write_id}
             for task in range(3):
-                of_task = {"task": task, "task_attempt": "a", "last": True}
+                of_task = {"task": task, "task_attempt": "a", "last_chunk": True}
                 call("write_chunk", size, **write, **of_task, chunk=0, **packed)
             call("commit_write", 3 * size, **write, expected_messages=3 * size)
             call("commit_write", 1, **write)

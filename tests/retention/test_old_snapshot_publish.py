@@ -46,7 +46,7 @@ def writer(log: Log, session: Log, topic: str, way: str) -> Callable[[], Any]:
         write_id = begin(Client(log.connection), topic=topic, atomic=False, timeout=LONG)
         client = Client(session.connection)
         return lambda: stage(
-            client, write_id, numbers(3, 3), keys=["k"] if keyed else None, is_json=True
+            client, write_id, numbers(3, 3), json=True, keys=["k"] if keyed else None
         )
     if function == "publish":
         return lambda: session.publish(topic=topic, payload=3, key="k" if keyed else None)

@@ -48,8 +48,8 @@ def arguments(connection: AnyConnection) -> dict[tuple[str, str], dict[str, Any]
         "task": 0,
         "task_attempt": "a",
         "chunk": 0,
-        "packed": b"x",
         "lengths": [1],
+        "packed_bodies": b"x",
     }
     found: dict[tuple[str, str], dict[str, Any]] = {
         ("create_topic", "retention"): {"topic": "new"},

@@ -160,17 +160,23 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
 def use_bulk_writes(pgq: Caller) -> None:
     pgq.create_topic(topic="bulk")
     pgq.create_queue(queue="bulk")
-    chunk = {"task_attempt": "a", "chunk": 0, "packed": b"12", "lengths": [1, 1]}
+    chunk = {"task_attempt": "a", "chunk": 0, "lengths": [1, 1]}
     for target in ({"topic": "bulk"}, {"queue": "bulk"}):
         for atomic in (True, False):
             [begun] = pgq.begin_write(
                 **target, atomic=atomic, producer="p", seq=int(atomic), timeout=timedelta(days=9)
             )
-            for task, more in enumerate(({}, {"is_json": True}, {"keys": ["a", "b"]})):
-                pgq.write_chunk(write_id=begun[0], task=task, last=True, **chunk, **more)
+            for task, more in enumerate(
+                (
+                    {"packed_bodies": b"12"},
+                    {"packed_payloads": b"12"},
+                    {"packed_bodies": b"12", "keys": ["a", "b"]},
+                )
+            ):
+                pgq.write_chunk(write_id=begun[0], task=task, last_chunk=True, **chunk, **more)
             pgq.commit_write(write_id=begun[0])
         [begun] = pgq.begin_write(**target)
-        pgq.write_chunk(write_id=begun[0], task=0, **chunk, starts=[1, 2])
+        pgq.write_chunk(write_id=begun[0], task=0, **chunk, starts=[1, 2], packed_bodies=b"12")
         pgq.abort_write(write_id=begun[0])
     pgq.cleanup()
 

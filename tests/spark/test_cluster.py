@@ -392,8 +392,8 @@ def test_a_task_that_goes_on_after_the_commit_is_refused(
     )
     with pytest.raises(psycopg.Error) as caught:
         stage.connection.execute(
-            "insert into pgq.write_chunks (write_id, task, task_attempt, chunk, packed, lengths,"
-            " last) values (%s, 1, 'zombie', 0, '1', '{1}', true)",
+            "insert into pgq.write_chunks (write_id, task, task_attempt, chunk, lengths,"
+            " last_chunk, packed_bodies) values (%s, 1, 'zombie', 0, '{1}', true, '1')",
             [done.write_id],
         )
     assert caught.value.sqlstate == WriteLost.sqlstate

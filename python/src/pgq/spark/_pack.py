@@ -18,24 +18,27 @@ __all__ = ["packer", "schema"]
 _LISTS = {"key": "keys", "headers": "headers", "label": "labels"}
 
 
-def schema(columns: list[str]) -> str:
+def schema(columns: list[str], *, is_json: bool) -> str:
     """The columns of write_chunks that the packer fills for rows with these columns."""
     parts = [
         "write_id string",
         "task int",
         "task_attempt string",
         "chunk int",
-        "packed binary",
         "lengths array<int>",
-        "starts array<int>",
-        "is_json boolean",
-        "last boolean",
+        f"{_contents(is_json)} binary",
         "priority int",
         "delay string",
+        "last_chunk boolean",
+        "starts array<int>",
     ]
     parts += [f"{name} array<string>" for column, name in _LISTS.items() if column in columns]
     parts += ["partition int"] if "partition" in columns else []
     return ", ".join(parts)
+
+
+def _contents(is_json: bool) -> str:
+    return "packed_payloads" if is_json else "packed_bodies"
 
 
 def packer(
@@ -55,6 +58,7 @@ def packer(
     """
 
     lists = dict(_LISTS)
+    packed_contents = _contents(is_json)
 
     def pieces(batch: Any) -> Iterator[tuple[int | None, Any]]:
         # the rows of each partition that is named, in their order
@@ -114,7 +118,7 @@ def packer(
         attempt = str(uuid.uuid4())
         number = 0
 
-        def chunk(rows: Any, partition: int | None, last: bool) -> Any:
+        def chunk(rows: Any, partition: int | None, last_chunk: bool) -> Any:
             contents = rows.column(0)
             size = rows.num_rows
 
@@ -128,13 +132,12 @@ def packer(
                 "task": pa.array([task], pa.int32()),
                 "task_attempt": pa.array([attempt]),
                 "chunk": pa.array([number], pa.int32()),
-                "packed": pa.array([content], pa.binary()),
                 "lengths": listed(pc.binary_length(contents), pa.int32()),
-                "starts": listed(starts, pa.int32()),
-                "is_json": pa.array([is_json]),
-                "last": pa.array([last]),
+                packed_contents: pa.array([content], pa.binary()),
                 "priority": pa.array([priority], pa.int32()),
                 "delay": pa.array([delay], pa.string()),
+                "last_chunk": pa.array([last_chunk]),
+                "starts": listed(starts, pa.int32()),
             }
             for column, name in lists.items():
                 place = rows.schema.get_field_index(column)

@@ -144,7 +144,7 @@ def _send(
         delay=options.delay,
     )
     (
-        rows.mapInArrow(pack, schema(rows.columns))
+        rows.mapInArrow(pack, schema(rows.columns, is_json=is_json))
         .write.format("jdbc")
         .options(**location.options())
         .option("dbtable", "pgq.write_chunks")

@@ -1,0 +1,46 @@
+create function pgq._add_write(wanted pgq.bulk_write, timeout interval)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+    made pgq.bulk_write;
+begin
+    insert into pgq.bulk_write (
+        topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
+    )
+    values (
+        (_add_write.wanted).topic_id,
+        (_add_write.wanted).queue_id,
+        (_add_write.wanted).producer,
+        (_add_write.wanted).seq,
+        (_add_write.wanted).atomic,
+        gen_random_uuid(),
+        moment,
+        moment + _add_write.timeout
+    )
+    on conflict do nothing
+    returning *
+    into made;
+
+    if made.bulk_write_id is not null then
+        perform pgq._check_remembered(made);
+
+        if made.atomic then
+            insert into pgq.staged_write (write_id)
+            values (made.write_id);
+        else
+            insert into pgq.published_write (bulk_write_id)
+            values (made.bulk_write_id);
+        end if;
+    end if;
+    return made;
+end
+$$;
+
+comment on function pgq._add_write(pgq.bulk_write, interval) is
+'Adds a write with its mark; null: somebody else has added one of the same producer and seq. Raises
+22023 when the producer may have made it before and it is forgotten.';

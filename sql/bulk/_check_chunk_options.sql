@@ -1,0 +1,66 @@
+create function pgq._check_chunk_options(
+    target pgq._write_target,
+    partition integer,
+    priority integer,
+    delay interval,
+    labels text[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if (_check_chunk_options.target).queue is null then
+        if num_nonnulls(
+            _check_chunk_options.priority,
+            _check_chunk_options.delay,
+            _check_chunk_options.labels
+        ) > 0 then
+            raise exception 'priority, delay and labels are for jobs'
+                using errcode = '22023',
+                    detail = 'This write goes to a topic.';
+        end if;
+        if _check_chunk_options.partition
+            not between 0 and (_check_chunk_options.target).partitions - 1
+        then
+            perform pgq._fail_unknown_partition(
+                (_check_chunk_options.target).topic,
+                _check_chunk_options.partition,
+                (_check_chunk_options.target).partitions
+            );
+        end if;
+        return;
+    end if;
+
+    if _check_chunk_options.partition is not null then
+        raise exception 'argument "partition" is for messages'
+            using errcode = '22023',
+                detail = 'This write goes to a queue.';
+    end if;
+    if _check_chunk_options.priority not between 0 and 9 then
+        perform pgq._check_count('priority', _check_chunk_options.priority, 0, 9);
+    end if;
+    if _check_chunk_options.delay is not null then
+        perform pgq._due_at(
+            (_check_chunk_options.target).queue,
+            pgq._clock(),
+            _check_chunk_options.delay,
+            null,
+            (_check_chunk_options.target).job_ttl
+        );
+    end if;
+    if _check_chunk_options.labels is not null then
+        perform pgq._check_label(l.label)
+        from unnest(_check_chunk_options.labels) as l (label)
+        where length(l.label) > 255;
+    end if;
+end
+$$;
+
+comment on function pgq._check_chunk_options(
+    pgq._write_target, integer, integer, interval, text[]
+) is
+'Refuses now what publish_batch or enqueue_batch would refuse later, when the chunk is published
+(22023, MQ007).';

@@ -1,0 +1,32 @@
+create function pgq._known_write(wanted pgq.bulk_write)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    known pgq.bulk_write;
+begin
+    select w.*
+    into known
+    from pgq.bulk_write as w
+    where w.producer = (_known_write.wanted).producer
+        and coalesce(w.topic_id, 0) = coalesce((_known_write.wanted).topic_id, 0)
+        and coalesce(w.queue_id, 0) = coalesce((_known_write.wanted).queue_id, 0)
+        and w.seq = (_known_write.wanted).seq;
+
+    -- One that is committed stays committed, so it is returned without a lock and without a wait.
+    if known.committed_at is null and known.bulk_write_id is not null then
+        select w.*
+        into known
+        from pgq.bulk_write as w
+        where w.bulk_write_id = known.bulk_write_id
+        for update;
+    end if;
+    return known;
+end
+$$;
+
+comment on function pgq._known_write(pgq.bulk_write) is
+'The write of this producer and seq, locked unless it is committed; null: there is none.';

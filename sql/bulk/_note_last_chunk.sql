@@ -1,0 +1,22 @@
+create function pgq._note_last_chunk(write_id uuid, task integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    update pgq.staged_task as k
+    set messages = (
+        select sum(c.messages)
+        from pgq.staged_chunk as c
+        where c.write_id = _note_last_chunk.write_id
+            and c.task = _note_last_chunk.task
+    )
+    where k.write_id = _note_last_chunk.write_id
+        and k.task = _note_last_chunk.task;
+end
+$$;
+
+comment on function pgq._note_last_chunk(uuid, integer) is
+'Notes how many messages a task has staged, so that commit_write sees whether one is missing.';

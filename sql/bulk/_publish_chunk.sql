@@ -1,0 +1,100 @@
+create function pgq._publish_chunk(
+    target pgq._write_target,
+    write_id uuid,
+    task integer,
+    chunk integer,
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    priority integer,
+    delay interval,
+    labels text[],
+    starts integer[],
+    packed_bodies bytea
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The digest is of all that a writer says about the messages: starts follow from lengths.
+    if not pgq._note_chunk(
+        _publish_chunk.write_id,
+        _publish_chunk.target,
+        _publish_chunk.task,
+        _publish_chunk.chunk,
+        cardinality(_publish_chunk.lengths),
+        hash_record_extended(
+            row(
+                _publish_chunk.lengths,
+                _publish_chunk.packed_payloads,
+                _publish_chunk.keys,
+                _publish_chunk.headers,
+                _publish_chunk.partition,
+                coalesce(_publish_chunk.priority, 0),
+                _publish_chunk.delay,
+                _publish_chunk.labels,
+                _publish_chunk.packed_bodies
+            ),
+            0
+        )
+    ) then
+        return false;
+    end if;
+
+    if pgq._stays_packed(
+        _publish_chunk.target,
+        _publish_chunk.keys,
+        _publish_chunk.partition,
+        _publish_chunk.starts,
+        _publish_chunk.packed_bodies
+    ) then
+        perform pgq._check_packed(
+            _publish_chunk.packed_bodies,
+            _publish_chunk.starts,
+            _publish_chunk.lengths,
+            _publish_chunk.keys,
+            _publish_chunk.headers
+        );
+        perform pgq._publish_packed(
+            (_publish_chunk.target).topic,
+            _publish_chunk.packed_bodies,
+            _publish_chunk.starts,
+            _publish_chunk.lengths,
+            _publish_chunk.keys,
+            _publish_chunk.headers,
+            _publish_chunk.partition
+        );
+    else
+        perform pgq._publish_messages(
+            (_publish_chunk.target).topic,
+            (_publish_chunk.target).queue,
+            pgq._unpack_payloads(_publish_chunk.packed_payloads, _publish_chunk.lengths),
+            _publish_chunk.keys,
+            _publish_chunk.headers,
+            _publish_chunk.partition,
+            _publish_chunk.priority,
+            _publish_chunk.delay,
+            _publish_chunk.labels,
+            pgq._unpack(_publish_chunk.packed_bodies, _publish_chunk.lengths)
+        );
+    end if;
+
+    perform pgq._check_target(
+        _publish_chunk.write_id,
+        (_publish_chunk.target).topic_id,
+        (_publish_chunk.target).queue_id
+    );
+    return true;
+end
+$$;
+
+comment on function pgq._publish_chunk(
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
+    interval, text[], integer[], bytea
+) is
+'Publishes a chunk of a write that is not atomic; false when it was published before.';

@@ -1,0 +1,55 @@
+create function pgq._restart_write(known pgq.bulk_write, atomic boolean, timeout interval)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz;
+    restarted pgq.bulk_write;
+begin
+    if (_restart_write.known).atomic <> _restart_write.atomic then
+        raise exception 'write % of producer "%" was begun with atomic = %',
+            (_restart_write.known).seq,
+            (_restart_write.known).producer,
+            (_restart_write.known).atomic
+            using errcode = '22023',
+                hint = 'A write that is open goes on as it was begun.';
+    end if;
+
+    -- Writers of the earlier attempt may still have transactions open; none of them is waited for.
+    --
+    -- Atomic: what they stage belongs to the old id, which nobody can commit any more. What cannot
+    -- be removed now is left to cleanup.
+    --
+    -- Not atomic: their chunks are published if their transactions commit, so they count like
+    -- chunks that were published before this call. A writer that brings an open chunk again waits
+    -- for it, and commit_write waits for all of them. When one of them is not a chunk of the new
+    -- attempt, commit_write sees that by the number of the attempt.
+    if (_restart_write.known).atomic then
+        perform pgq._forget_staged((_restart_write.known).write_id, null);
+    end if;
+
+    moment := pgq._clock();
+    update pgq.bulk_write as w
+    set
+        write_id = gen_random_uuid(),
+        attempt = w.attempt + 1,
+        begun_at = moment,
+        expires_at = moment + _restart_write.timeout
+    where w.bulk_write_id = (_restart_write.known).bulk_write_id
+    returning w.*
+    into restarted;
+
+    if restarted.atomic then
+        insert into pgq.staged_write (write_id)
+        values (restarted.write_id);
+    end if;
+    return restarted;
+end
+$$;
+
+comment on function pgq._restart_write(pgq.bulk_write, boolean, interval) is
+'Starts an open write, which the caller has locked, again under a new id. Raises 22023 when it was
+begun with another value of atomic.';

@@ -1,0 +1,26 @@
+create function pgq._unpack_payloads(packed_payloads bytea, lengths integer[])
+returns jsonb[]
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    payloads jsonb[];
+begin
+    if _unpack_payloads.packed_payloads is null then
+        return null;
+    end if;
+
+    payloads := array(
+        select convert_from(u.content, 'UTF8')::jsonb
+        from unnest(pgq._unpack(_unpack_payloads.packed_payloads, _unpack_payloads.lengths))
+        with ordinality as u (content, place)
+        order by u.place
+    );
+    return payloads;
+end
+$$;
+
+comment on function pgq._unpack_payloads(bytea, integer[]) is
+'The same for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021).';

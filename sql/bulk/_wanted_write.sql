@@ -1,0 +1,56 @@
+create function pgq._wanted_write(
+    topic text, queue text, producer text, seq bigint, atomic boolean
+)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wanted pgq.bulk_write;
+begin
+    if (_wanted_write.topic is null) = (_wanted_write.queue is null) then
+        raise exception 'a bulk write goes either to a topic or to a queue'
+            using errcode = case when _wanted_write.topic is null then '22004' else '22023' end;
+    end if;
+    if (_wanted_write.producer is null) <> (_wanted_write.seq is null) then
+        raise exception 'producer and seq go together'
+            using errcode = '22023',
+                hint = 'Pass both to have the write recognised when it is repeated, or neither.';
+    end if;
+    if length(_wanted_write.producer) not between 1 and 255 then
+        raise exception 'argument "producer" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+
+    if _wanted_write.topic is not null then
+        select t.topic_id
+        into wanted.topic_id
+        from pgq.topic as t
+        where t.topic = _wanted_write.topic;
+
+        if wanted.topic_id is null then
+            perform pgq._fail_unknown_topic(_wanted_write.topic);
+        end if;
+    else
+        select q.queue_id
+        into wanted.queue_id
+        from pgq.queue as q
+        where q.queue = _wanted_write.queue;
+
+        if wanted.queue_id is null then
+            perform pgq._fail_unknown_queue(_wanted_write.queue);
+        end if;
+    end if;
+
+    wanted.producer := _wanted_write.producer;
+    wanted.seq := _wanted_write.seq;
+    wanted.atomic := _wanted_write.atomic;
+    return wanted;
+end
+$$;
+
+comment on function pgq._wanted_write(text, text, text, bigint, boolean) is
+'The write that these arguments of begin_write ask for, without an id. Raises MQ001, MQ002, 22004
+and 22023.';
