@@ -27,10 +27,10 @@ $guard$;
 
 -- How a message moves
 --
--- A topic has partitions. publish locks the row of one partition, reads the newest offset stored
--- there (the tip), and inserts the next ones; the lock is held until the publisher commits, so the
--- order of offsets is the order of commits and there are no gaps. Nothing is updated on that way. A
--- consumer group has one position per topic partition. The positions are a journal: claim_offsets,
+-- A topic has partitions. publish locks the row of one partition, reads the last offset stored
+-- there, and inserts the next ones; the lock is held until the publisher commits, so the order of
+-- offsets is the order of commits and there are no gaps. Nothing is updated on that way. A consumer
+-- group has one position per topic partition. The positions are a journal: claim_offsets,
 -- commit_offset and seek append a row, and the newest row counts. A reader is served by
 -- fetch_range.
 --
@@ -51,25 +51,19 @@ Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or 
 
 -- ==== sql/shared/types.sql
 
-create type pgq.message_record as (
-    partition integer,
-    log_offset bigint,
-    published_at timestamptz,
-    key text,
-    headers jsonb,
-    payload jsonb,
-    body bytea
+create type pgq.cleanup_report as (
+    action text,
+    target text,
+    amount bigint
 );
 
-comment on type pgq.message_record is 'A message as consumers get it.';
-comment on column pgq.message_record.partition is 'The number of its partition, from 0.';
-comment on column pgq.message_record.log_offset is 'Its offset in the partition, from 1.';
-comment on column pgq.message_record.published_at is 'When it was published.';
-comment on column pgq.message_record.key is 'Its key; null: none.';
-comment on column pgq.message_record.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.message_record.payload is 'Its content as JSON; null when it has a body.';
-comment on column pgq.message_record.body is
-'Its content as raw bytes; null when it has a payload.';
+comment on type pgq.cleanup_report is 'One thing that cleanup did.';
+comment on column pgq.cleanup_report.action is
+'What: jobs expired, segment truncated, busy and so on.';
+comment on column pgq.cleanup_report.target is 'To which queue, group or segment.';
+comment on column pgq.cleanup_report.amount is 'To how many.';
+
+-- ==== sql/store/types.sql
 
 create type pgq._newest_message as (
     log_offset bigint,
@@ -114,14 +108,64 @@ comment on column pgq.group_info.out_of_range is
 'What happens when retention removed messages it has not read: error or skip.';
 comment on column pgq.group_info.created_at is 'When it was made.';
 
-create type pgq.message_position as (
+create type pgq.message_record as (
     partition integer,
-    log_offset bigint
+    log_offset bigint,
+    published_at timestamptz,
+    key text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
 );
 
-comment on type pgq.message_position is 'A place in a topic.';
-comment on column pgq.message_position.partition is 'The number of the partition, from 0.';
-comment on column pgq.message_position.log_offset is 'The offset in the partition, from 1.';
+comment on type pgq.message_record is 'A message as consumers get it.';
+comment on column pgq.message_record.partition is 'The number of its partition, from 0.';
+comment on column pgq.message_record.log_offset is 'Its offset in the partition, from 1.';
+comment on column pgq.message_record.published_at is 'When it was published.';
+comment on column pgq.message_record.key is 'Its key; null: none.';
+comment on column pgq.message_record.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.message_record.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.message_record.body is
+'Its content as raw bytes; null when it has a payload.';
+
+create type pgq.publish_result as (
+    partition integer,
+    log_offset bigint,
+    duplicate boolean
+);
+
+comment on type pgq.publish_result is 'Where a message stands that was published.';
+comment on column pgq.publish_result.partition is 'The number of its partition, from 0.';
+comment on column pgq.publish_result.log_offset is
+'Its offset in the partition, from 1; null: it has none yet.';
+comment on column pgq.publish_result.duplicate is
+'Whether it had been published before, and stands there since then.';
+
+create type pgq.publish_batch_result as (
+    partition integer,
+    first_offset bigint,
+    last_offset bigint,
+    duplicate boolean
+);
+
+comment on type pgq.publish_batch_result is
+'Where messages of a batch stand that follow each other in one partition.';
+comment on column pgq.publish_batch_result.partition is 'The number of the partition, from 0.';
+comment on column pgq.publish_batch_result.first_offset is
+'The offset of the first one; null: they have none yet.';
+comment on column pgq.publish_batch_result.last_offset is
+'The offset of the last one; null: they have none yet.';
+comment on column pgq.publish_batch_result.duplicate is
+'Whether they had been published before, and stand there since then.';
+
+create type pgq.seek_result as (
+    partition integer,
+    position bigint
+);
+
+comment on type pgq.seek_result is 'Where a consumer group reads next in a partition.';
+comment on column pgq.seek_result.partition is 'The number of the partition, from 0.';
+comment on column pgq.seek_result.position is 'The offset that the group reads next.';
 
 create type pgq.offset_range as (
     partition integer,
@@ -147,7 +191,7 @@ create type pgq.leased_message as (
 
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
 comment on column pgq.leased_message.lease_token is
-'What commit_offset, extend_poll and release ask for.';
+'What commit_offset, extend_poll and release_poll ask for.';
 comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
 comment on column pgq.leased_message.log_offset is 'Its offset in the partition, from 1.';
 comment on column pgq.leased_message.published_at is 'When it was published.';
@@ -182,11 +226,11 @@ create type pgq._group_state as (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
-    tip bigint
+    last_offset bigint
 );
 
 comment on type pgq._group_state is
-'Where a group stands in a partition whose row the caller has locked.';
+'The state of a group in a partition whose row the caller has locked.';
 
 create type pgq._claim_state as (
     partition integer,
@@ -207,6 +251,7 @@ create type pgq.queue_info as (
     lease interval,
     max_attempts integer,
     delay interval,
+    job_ttl interval,
     retention interval,
     backoff interval,
     backoff_max interval,
@@ -224,8 +269,10 @@ comment on column pgq.queue_info.lease is
 'How long a worker has a job unless the claim says otherwise.';
 comment on column pgq.queue_info.max_attempts is 'Deliveries before a job is dead; null: no limit.';
 comment on column pgq.queue_info.delay is 'From enqueue to the first delivery.';
-comment on column pgq.queue_info.retention is
+comment on column pgq.queue_info.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
+comment on column pgq.queue_info.retention is
+'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue_info.backoff is
 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
@@ -265,6 +312,16 @@ comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: 
 comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
 
+create type pgq.enqueue_result as (
+    job_id bigint,
+    duplicate boolean
+);
+
+comment on type pgq.enqueue_result is 'A job that was enqueued.';
+comment on column pgq.enqueue_result.job_id is 'Its id.';
+comment on column pgq.enqueue_result.duplicate is
+'Whether it had been enqueued before, and has this id since then.';
+
 -- ==== sql/bulk/types.sql
 
 create type pgq.bulk_write_state as (
@@ -292,26 +349,12 @@ create type pgq._write_target as (
     partitions integer,
     queue_id bigint,
     queue text,
-    retention interval
+    job_ttl interval
 );
 
 comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
 
--- ==== sql/operations/types.sql
-
-create type pgq.cleanup_report as (
-    action text,
-    target text,
-    amount bigint
-);
-
-comment on type pgq.cleanup_report is 'One thing that cleanup did.';
-comment on column pgq.cleanup_report.action is
-'What: jobs expired, segment truncated, busy and so on.';
-comment on column pgq.cleanup_report.target is 'To which queue, group or segment.';
-comment on column pgq.cleanup_report.amount is 'To how many.';
-
--- ==== sql/shared/tables.sql
+-- ==== sql/store/tables.sql
 
 create table pgq.storage_class (
     storage_class_id bigint generated always as identity primary key,
@@ -427,17 +470,6 @@ create sequence pgq.partition_id as bigint;
 
 comment on sequence pgq.partition_id is
 'Ids of topic partitions and of queues in the message store.';
-
-create table pgq.view_key (
-    key uuid not null
-);
-
-insert into pgq.view_key (key)
-values (gen_random_uuid());
-
-comment on table pgq.view_key is
-'What the views show to the functions that they call. Who reads a view may call these, but does not
-know the key.';
 
 -- ==== sql/log/tables.sql
 
@@ -593,6 +625,17 @@ comment on column pgq.group_position.lease_token is 'The token that poll gave to
 comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
 
+create table pgq.view_key (
+    key uuid not null
+);
+
+insert into pgq.view_key (key)
+values (gen_random_uuid());
+
+comment on table pgq.view_key is
+'What the views show to the functions that they call. Who reads a view may call these, but does not
+know the key.';
+
 -- ==== sql/queue/tables.sql
 
 create table pgq.queue (
@@ -604,6 +647,7 @@ create table pgq.queue (
     lease interval not null,
     max_attempts integer,
     delay interval not null,
+    job_ttl interval,
     retention interval,
     backoff interval not null,
     backoff_max interval not null,
@@ -623,8 +667,10 @@ comment on column pgq.queue.segment is 'The open segment of its class: where new
 comment on column pgq.queue.lease is 'How long a worker has a job unless the claim says otherwise.';
 comment on column pgq.queue.max_attempts is 'Deliveries before a job is dead; null: no limit.';
 comment on column pgq.queue.delay is 'From enqueue to the first delivery.';
-comment on column pgq.queue.retention is
+comment on column pgq.queue.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
+comment on column pgq.queue.retention is
+'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
@@ -666,7 +712,7 @@ where label is not null;
 -- Those on their last attempt, who become dead letters when their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
 
-comment on table pgq.job is 'Jobs not yet finished, narrow: the payload stands in message.';
+comment on table pgq.job is 'Jobs not yet finished, narrow: the payload is stored in message.';
 comment on column pgq.job.job_id is 'Its id.';
 comment on column pgq.job.partition_id is
 'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';
@@ -1238,7 +1284,66 @@ $$;
 comment on function pgq._check_no_limit(text[], text[]) is
 'Refuses the name of a setting that has no limit to lift (22023).';
 
--- ==== sql/shared/_create_leaf.sql
+-- ==== sql/shared/_check_settings_equal.sql
+
+create function pgq._check_settings_equal(
+    kind text,
+    name text,
+    given jsonb,
+    no_limit text[],
+    existing jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    differences text;
+begin
+    -- As texts, as which JSON writes them: a month and 30 days are two settings.
+    select string_agg(
+        format('%s: given %s, has %s', s.name, s.given, s.existing), '; '
+        order by s.name
+    )
+    into differences
+    from (
+        select
+            g.key as name,
+            g.value as given,
+            coalesce(_check_settings_equal.existing ->> g.key, 'no limit') as existing
+        from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
+        where g.key <> all(coalesce(_check_settings_equal.no_limit, '{}'))
+        union all
+        select
+            n.name,
+            'no limit' as given,
+            coalesce(_check_settings_equal.existing ->> n.name, 'no limit') as existing
+        from unnest(_check_settings_equal.no_limit) as n (name)
+    ) as s
+    where s.given <> s.existing;
+
+    if differences is not null then
+        raise exception '% "%" already exists with other settings',
+            _check_settings_equal.kind, _check_settings_equal.name
+            using errcode = 'MQ005',
+                detail = format('%s.', differences),
+                hint = format(
+                    'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
+                    case _check_settings_equal.kind
+                        when 'consumer group' then 'group'
+                        else _check_settings_equal.kind
+                    end
+                );
+    end if;
+end
+$$;
+
+comment on function pgq._check_settings_equal(text, text, jsonb, text[], jsonb) is
+'Refuses to create what exists with other settings than those given (MQ005), and names them.';
+
+-- ==== sql/store/_create_leaf.sql
 
 create function pgq._create_leaf(leaf integer)
 returns void
@@ -1275,7 +1380,7 @@ $$;
 comment on function pgq._create_leaf(integer) is
 'Adds a leaf to message and to job_archive.';
 
--- ==== sql/shared/_open_segment.sql
+-- ==== sql/store/_open_segment.sql
 
 create function pgq._open_segment(storage_class_id bigint)
 returns integer
@@ -1341,7 +1446,7 @@ comment on function pgq._open_segment(bigint) is
 'Takes a free leaf, or makes one, as the open segment of a storage class whose row the caller has
 locked, and returns its number.';
 
--- ==== sql/shared/_storage_class.sql
+-- ==== sql/store/_storage_class.sql
 
 create function pgq._storage_class(retention interval, max_bytes bigint, owner_id bigint)
 returns pgq.storage_class
@@ -1403,7 +1508,7 @@ comment on function pgq._storage_class(interval, bigint, bigint) is
 'The storage class for a retention, made on first use together with its first segment; its segment
 stays the open one to the end of the transaction.';
 
--- ==== sql/shared/_segment_until.sql
+-- ==== sql/store/_segment_until.sql
 
 create function pgq._segment_until(class pgq.storage_class)
 returns timestamptz
@@ -1423,9 +1528,9 @@ $$;
 
 comment on function pgq._segment_until(pgq.storage_class) is
 'Until when a storage class writes to its open segment for sure: before that it does not age out.
-A class with a size limit may go on at any time.';
+A class with a size limit may move to the next one at any time.';
 
--- ==== sql/shared/_newest.sql
+-- ==== sql/store/_newest.sql
 
 create function pgq._newest(partition_id bigint, segment integer, first_offset bigint)
 returns pgq._newest_message
@@ -1810,6 +1915,26 @@ $$;
 comment on function pgq._check_topic_settings(integer, interval, bigint) is
 'Refuses settings that a topic cannot have (22004, 22023).';
 
+-- ==== sql/log/_check_out_of_range.sql
+
+create function pgq._check_out_of_range(out_of_range text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_out_of_range.out_of_range not in ('error', 'skip') then
+        raise exception 'argument "out_of_range" must be error or skip'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_out_of_range(text) is
+'Refuses what a consumer group cannot do out of range (22023).';
+
 -- ==== sql/log/_first_available.sql
 
 create function pgq._first_available(partition_id bigint)
@@ -1828,21 +1953,25 @@ $$;
 comment on function pgq._first_available(bigint) is
 'The lowest offset of a partition that retention has not removed.';
 
--- ==== sql/log/_tip.sql
+-- ==== sql/log/_last_offset.sql
 
-create function pgq._tip(partition_id bigint, segment integer, segment_first_offset bigint)
+create function pgq._last_offset(partition_id bigint, segment integer, segment_first_offset bigint)
 returns bigint
 language sql
 stable
 parallel safe
 as $$
 select coalesce(
-    (pgq._newest(_tip.partition_id, _tip.segment, _tip.segment_first_offset)).log_offset,
-    _tip.segment_first_offset - 1
+    (
+        pgq._newest(
+            _last_offset.partition_id, _last_offset.segment, _last_offset.segment_first_offset
+        )
+    ).log_offset,
+    _last_offset.segment_first_offset - 1
 )
 $$;
 
-comment on function pgq._tip(bigint, integer, bigint) is
+comment on function pgq._last_offset(bigint, integer, bigint) is
 'The newest offset of a partition; 0 when it never had a message.';
 
 -- ==== sql/log/_runs.sql
@@ -2361,7 +2490,7 @@ create function pgq._offset_at(
     partition_id bigint,
     published_at timestamptz,
     first_available bigint,
-    tip bigint
+    last_offset bigint
 )
 returns bigint
 language plpgsql
@@ -2371,12 +2500,12 @@ as $$
 #variable_conflict use_column
 declare
     low bigint := _offset_at.first_available;
-    high bigint := _offset_at.tip + 1;
+    high bigint := _offset_at.last_offset + 1;
     middle bigint;
     middle_at timestamptz;
 begin
     -- Mostly what is asked for is the end.
-    if low < high and pgq._published_at(_offset_at.partition_id, _offset_at.tip)
+    if low < high and pgq._published_at(_offset_at.partition_id, _offset_at.last_offset)
         < _offset_at.published_at
     then
         return high;
@@ -2399,8 +2528,8 @@ end
 $$;
 
 comment on function pgq._offset_at(bigint, timestamptz, bigint, bigint) is
-'The first offset of a partition that was published at a time or later; the tip + 1 when there is
-none.';
+'The first offset of a partition that was published at a time or later; last_offset + 1 when there
+is none.';
 
 -- ==== sql/log/list_offsets.sql
 
@@ -2434,7 +2563,7 @@ begin
             p.partition,
             p.partition_id,
             pgq._first_available(p.partition_id) as first_offset,
-            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as last_offset
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as last_offset
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
         where t.topic = list_offsets.topic
@@ -2501,7 +2630,7 @@ begin
 
     if check_range.first_offset <= check_range.last_offset then
         first_available := pgq._first_available(place.partition_id);
-        last_available := pgq._tip(
+        last_available := pgq._last_offset(
             place.partition_id, place.segment, place.segment_first_offset
         );
 
@@ -2560,7 +2689,7 @@ create function pgq._partition_figures(
 )
 returns table (
     first_offset bigint,
-    tip bigint,
+    last_offset bigint,
     published_at timestamptz,
     since_offset bigint
 )
@@ -2590,9 +2719,9 @@ begin
         _partition_figures.segment,
         _partition_figures.segment_first_offset
     );
-    tip := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
+    last_offset := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
 
-    if _partition_figures.next_offset > tip then
+    if _partition_figures.next_offset > last_offset then
         return next;
         return;
     end if;
@@ -2739,7 +2868,7 @@ begin
     end if;
     if _partition_figures.since is not null then
         since_offset := pgq._offset_at(
-            _partition_figures.partition_id, _partition_figures.since, first_offset, tip
+            _partition_figures.partition_id, _partition_figures.since, first_offset, last_offset
         );
     end if;
     return next;
@@ -2749,17 +2878,18 @@ $$;
 comment on function pgq._partition_figures(
     uuid, bigint, integer, bigint, bigint, timestamptz
 ) is
-'What the views tell of a partition: its first and newest offset, when the message that a group
+'What the views show of a partition: its first and newest offset, when the message that a group
 reads next was published, and the first offset published since a time.
 Open to all, so that whoever may read the views can; it asks for the key of the views.';
 
 -- ==== sql/log/_topic_info.sql
 
 create function pgq._topic_info(topic text)
-returns pgq.topic_info
+returns setof pgq.topic_info
 language sql
 stable
 parallel safe
+rows 1
 as $$
 select
     t.topic,
@@ -2775,7 +2905,26 @@ where t.topic = _topic_info.topic
 $$;
 
 comment on function pgq._topic_info(text) is
-'A topic and its settings; null when there is none of that name.';
+'A topic and its settings; no row when there is none of that name.';
+
+-- ==== sql/log/_group_info.sql
+
+create function pgq._group_info(topic text, consumer_group text)
+returns setof pgq.group_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select t.topic, g.consumer_group, g.out_of_range, g.created_at
+from pgq.topic as t
+inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+where t.topic = _group_info.topic
+    and g.consumer_group = _group_info.consumer_group
+$$;
+
+comment on function pgq._group_info(text, text) is
+'A consumer group and its settings; no row when there is none of that name.';
 
 -- ==== sql/log/_try_offset.sql
 
@@ -3095,7 +3244,7 @@ as $$
 #variable_conflict use_column
 begin
     if _note_leftovers.retention is null then
-        -- Kept for ever again, but for what has gone from sight already.
+        -- Kept for ever again, except for what is not visible any more.
         delete from pgq.leftover as o
         using pgq.partition as p, pgq.segment_range as r
         where p.topic_id = _note_leftovers.topic_id
@@ -3139,34 +3288,48 @@ without a retention, takes such notes back.';
 
 create function pgq.create_topic(
     topic text,
-    partitions integer default 8,
-    retention interval default '7 days',
+    partitions integer default null,
+    retention interval default null,
     max_bytes bigint default null,
-    notify boolean default false
+    notify boolean default null,
+    no_limit text[] default null
 )
-returns pgq.topic_info
+returns setof pgq.topic_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    settings pgq.topic_info;
+    existing pgq.topic_info;
     made pgq.topic;
     class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic);
-    perform pgq._check_topic_settings(
-        create_topic.partitions, create_topic.retention, create_topic.max_bytes
-    );
-    if create_topic.notify is null then
-        raise exception 'argument "notify" must not be null'
-            using errcode = '22004';
+    perform pgq._check_no_limit(create_topic.no_limit, array['max_bytes', 'retention']);
+
+    settings.partitions := coalesce(create_topic.partitions, 8);
+    if ('retention' = any(create_topic.no_limit)) is not true then
+        settings.retention := coalesce(create_topic.retention, '7 days');
     end if;
+    if ('max_bytes' = any(create_topic.no_limit)) is not true then
+        settings.max_bytes := create_topic.max_bytes;
+    end if;
+    settings.notify := coalesce(create_topic.notify, false);
+    perform pgq._check_topic_settings(
+        settings.partitions, settings.retention, settings.max_bytes
+    );
 
     -- One that is there is found without a lock.
-    if exists (select from pgq.topic as t where t.topic = create_topic.topic) then
+    select i.*
+    into existing
+    from pgq._topic_info(create_topic.topic) as i;
+
+    if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -3175,16 +3338,29 @@ begin
             for key share;
         end if;
 
-        return pgq._topic_info(create_topic.topic);
+        perform pgq._check_settings_equal(
+            'topic',
+            create_topic.topic,
+            jsonb_build_object(
+                'partitions', create_topic.partitions,
+                'retention', create_topic.retention,
+                'max_bytes', create_topic.max_bytes,
+                'notify', create_topic.notify
+            ),
+            create_topic.no_limit,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
     end if;
 
-    class := pgq._storage_class(create_topic.retention, null, null);
+    class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
     values (
         create_topic.topic,
-        create_topic.partitions,
+        settings.partitions,
         class.storage_class_id,
-        create_topic.notify,
+        settings.notify,
         pgq._clock(),
         pgq._clock()
     )
@@ -3192,31 +3368,48 @@ begin
     returning *
     into made;
 
-    if made.topic_id is not null then
-        if create_topic.max_bytes is not null then
-            class := pgq._storage_class(
-                create_topic.retention, create_topic.max_bytes, made.topic_id
-            );
-            update pgq.topic as t
-            set storage_class_id = class.storage_class_id
-            where t.topic_id = made.topic_id;
-        end if;
-        perform pgq._add_partitions(made, class, 0, create_topic.partitions - 1);
+    if made.topic_id is null then
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_topic(
+            create_topic.topic,
+            create_topic.partitions,
+            create_topic.retention,
+            create_topic.max_bytes,
+            create_topic.notify,
+            create_topic.no_limit
+        ) as c;
+        return;
     end if;
 
-    return pgq._topic_info(create_topic.topic);
+    if settings.max_bytes is not null then
+        class := pgq._storage_class(settings.retention, settings.max_bytes, made.topic_id);
+        update pgq.topic as t
+        set storage_class_id = class.storage_class_id
+        where t.topic_id = made.topic_id;
+    end if;
+    perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
+
+    return query
+    select i.*
+    from pgq._topic_info(create_topic.topic) as i;
 end
 $$;
 
-comment on function pgq.create_topic(text, integer, interval, bigint, boolean) is
-'Creates a topic and returns it; a topic of that name that exists already is returned as it is.
-partitions (1 to 1024): one takes one publishing transaction at a time, so several let publishers
-work side by side; use 1 only for one total order. retention: how long a message is kept at least,
-and at most a third longer; null: for ever. max_bytes: when given, the oldest messages go as soon
-as more than that is stored, of which at least this much is kept. notify: a publish notifies the
-channel pgq_topic with the topic''s name; it makes commits wait for each other, so leave it off
-where many publish. Topics with one retention share their storage; use few different ones.
-Errors: 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or SERIALIZABLE when
+comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
+'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
+partitions (1 to 1024; by default 8): one takes one publishing transaction at a time, so several let
+publishers work side by side; use 1 only for one total order. retention: how long a message is kept
+at least, and at most a third longer; by default 7 days. max_bytes: when given, the oldest messages
+are removed as soon as more than that is stored; at least this much is kept; by default no limit.
+notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
+each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
+(messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
+different ones. So that it can be called at each start of an application, settings that are not
+given are not compared.
+Errors: MQ005 the topic exists with other settings than those given, 22023 bad name or setting,
+22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when
 another transaction was first (try again).';
 
 -- ==== sql/log/alter_topic.sql
@@ -3229,10 +3422,11 @@ create function pgq.alter_topic(
     notify boolean default null,
     no_limit text[] default null
 )
-returns pgq.topic_info
+returns setof pgq.topic_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -3254,7 +3448,10 @@ begin
     end if;
     perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
 
-    settings := pgq._topic_info(alter_topic.topic);
+    select i.*
+    into settings
+    from pgq._topic_info(alter_topic.topic) as i;
+
     settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
@@ -3297,7 +3494,9 @@ begin
         perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
     end if;
 
-    return pgq._topic_info(alter_topic.topic);
+    return query
+    select i.*
+    from pgq._topic_info(alter_topic.topic) as i;
 end
 $$;
 
@@ -3308,7 +3507,7 @@ partitions can only grow; then most keys move to another partition, so the order
 only for messages from before and for messages from after. A new retention or max_bytes is for
 messages published from now on; where there was no retention before, what is stored is kept for the
 new one from now on. no_limit lifts settings: retention, max_bytes.
-Errors: MQ001 unknown topic, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+Errors: MQ001 unknown topic, 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/log/drop_topic.sql
@@ -3326,7 +3525,7 @@ declare
     target pgq.topic;
     group_ids bigint[];
 begin
-    -- Members that are under way end first, while publishers still go on; those that come later
+    -- Members that are consuming end first, while publishers still continue; those that come later
     -- find nothing.
     perform
     from pgq.group_partition as l
@@ -3344,7 +3543,7 @@ begin
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
 
-    -- Only now: members that were under way have ended, and noted their last position.
+    -- Only now: members that were consuming have ended, and noted their last position.
     delete from pgq.group_position as j
     where j.group_id = any(group_ids);
 end
@@ -3381,12 +3580,13 @@ create function pgq.create_group(
     topic text,
     consumer_group text,
     start text default 'earliest',
-    out_of_range text default 'error'
+    out_of_range text default null
 )
-returns pgq.group_info
+returns setof pgq.group_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -3394,30 +3594,21 @@ as $$
 declare
     target pgq.topic;
     new_id bigint;
-    made pgq.group_info;
+    existing pgq.group_info;
 begin
     perform pgq._check_name('consumer_group', create_group.consumer_group);
-    if (create_group.start in ('earliest', 'latest')) is not true then
+    if create_group.start not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
-            using errcode = case when create_group.start is null then '22004' else '22023' end;
+            using errcode = '22023';
     end if;
-    if (create_group.out_of_range in ('error', 'skip')) is not true then
-        raise exception 'argument "out_of_range" must be error or skip'
-            using errcode = case
-                when create_group.out_of_range is null then '22004'
-                else '22023'
-            end;
-    end if;
+    perform pgq._check_out_of_range(create_group.out_of_range);
 
     -- One that is there is found without a lock.
-    select t.topic, g.consumer_group, g.out_of_range, g.created_at
-    into made
-    from pgq.topic as t
-    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-    where t.topic = create_group.topic
-        and g.consumer_group = create_group.consumer_group;
+    select i.*
+    into existing
+    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
 
-    if made.topic is not null then
+    if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -3428,7 +3619,15 @@ begin
             for key share of g;
         end if;
 
-        return made;
+        perform pgq._check_settings_equal(
+            'consumer group',
+            create_group.consumer_group,
+            jsonb_build_object('out_of_range', create_group.out_of_range),
+            null,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
     end if;
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
@@ -3444,9 +3643,27 @@ begin
     end if;
 
     insert into pgq.consumer_group (topic_id, consumer_group, out_of_range, created_at)
-    values (target.topic_id, create_group.consumer_group, create_group.out_of_range, pgq._clock())
+    values (
+        target.topic_id,
+        create_group.consumer_group,
+        coalesce(create_group.out_of_range, 'error'),
+        pgq._clock()
+    )
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
+
+    if new_id is null then
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_group(
+            create_group.topic,
+            create_group.consumer_group,
+            create_group.start,
+            create_group.out_of_range
+        ) as c;
+        return;
+    end if;
 
     insert into pgq.group_partition (
         group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
@@ -3458,10 +3675,9 @@ begin
         create_group.consumer_group,
         p.ring,
         p.partition_id,
-        create_group.out_of_range
+        coalesce(create_group.out_of_range, 'error')
     from pgq.partition as p
-    where p.topic_id = target.topic_id
-        and new_id is not null;
+    where p.topic_id = target.topic_id;
 
     insert into pgq.group_position (
         group_id, partition, seq, first_offset, next_offset, recorded_at
@@ -3470,32 +3686,93 @@ begin
     from (
         select
             p.partition,
-            case create_group.start
-                when 'earliest' then pgq._first_available(p.partition_id)
-                else pgq._tip(p.partition_id, p.segment, p.segment_first_offset) + 1
+            case
+                when create_group.start is distinct from 'latest'
+                    then pgq._first_available(p.partition_id)
+                else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
         from pgq.partition as p
         where p.topic_id = target.topic_id
-            and new_id is not null
     ) as s;
 
-    select target.topic, g.consumer_group, g.out_of_range, g.created_at
-    into made
-    from pgq.consumer_group as g
-    where g.topic_id = target.topic_id
-        and g.consumer_group = create_group.consumer_group;
-
-    return made;
+    return query
+    select i.*
+    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
 end
 $$;
 
 comment on function pgq.create_group(text, text, text, text) is
-'Creates a consumer group of a topic and returns it; one that exists already is returned as it is.
-start: earliest (from the oldest message kept) or latest (only what is published from now on).
-out_of_range: what happens when retention removed messages that the group has not read: error
-(MQ004, until seek), or skip to the oldest that is there.
-Errors: MQ001 unknown topic, 22023 bad name or setting, 22004 null, 40001 under REPEATABLE READ or
+'Creates a consumer group and returns it; one that exists is returned if the given settings agree.
+start: earliest (from the oldest message kept, the default) or latest (only what is published from
+now on); of a group that exists it is not compared. out_of_range: what happens when retention
+removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
+oldest that is there.
+Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
+22023 bad name or setting, 22004 no name, 40001 under REPEATABLE READ or
 SERIALIZABLE when the topic got another group or setting since the transaction began (try again).';
+
+-- ==== sql/log/alter_group.sql
+
+create function pgq.alter_group(
+    topic text,
+    consumer_group text,
+    out_of_range text default null
+)
+returns setof pgq.group_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    perform pgq._check_out_of_range(alter_group.out_of_range);
+
+    -- Members end first; only then the topic. That is changed, though not what it says, so that
+    -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock it.
+    perform
+    from pgq.group_partition as l
+    where l.topic = alter_group.topic
+        and l.consumer_group = alter_group.consumer_group
+    order by l.partition
+    for no key update;
+
+    update pgq.topic as t
+    set updated_at = t.updated_at
+    where t.topic = alter_group.topic
+    returning t.topic_id
+    into target_id;
+
+    update pgq.consumer_group as g
+    set out_of_range = coalesce(alter_group.out_of_range, g.out_of_range)
+    where g.topic_id = target_id
+        and g.consumer_group = alter_group.consumer_group
+    returning g.group_id
+    into target_id;
+
+    if not found then
+        perform pgq._check_group(alter_group.topic, alter_group.consumer_group, null);
+    end if;
+
+    update pgq.group_partition as l
+    set out_of_range = coalesce(alter_group.out_of_range, l.out_of_range)
+    where l.group_id = target_id;
+
+    return query
+    select i.*
+    from pgq._group_info(alter_group.topic, alter_group.consumer_group) as i;
+end
+$$;
+
+comment on function pgq.alter_group(text, text, text) is
+'Changes settings of a consumer group and returns it; what is null stays as it is.
+See create_group for the settings. It waits for transactions that consume for the group.
+Errors: MQ001 unknown topic, MQ003 unknown group, 22023 bad setting, 40001 under REPEATABLE READ or
+SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/log/drop_group.sql
 
@@ -3672,7 +3949,7 @@ begin
             and _lock_partition.partition not between 0 and t.partitions - 1;
 
         if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
-            -- It was dropped and made anew while this call waited for it.
+            -- It was dropped and created again while this call waited for it.
             return pgq._lock_partition(
                 _lock_partition.topic, _lock_partition.partition, _lock_partition.key
             );
@@ -3813,7 +4090,7 @@ begin
     end loop;
 
     if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- The topic was dropped while this call waited for its partitions, and perhaps made anew.
+        -- The topic was dropped while this call waited, and perhaps created again.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
@@ -4281,12 +4558,12 @@ comment on function pgq._publish_spread(text, jsonb[], bytea[], text[], jsonb[],
 create function pgq.publish_batch(
     topic text,
     payloads jsonb[] default null,
-    bodies bytea[] default null,
     keys text[] default null,
     headers jsonb[] default null,
-    partition integer default null
+    partition integer default null,
+    bodies bytea[] default null
 )
-returns setof pgq.offset_range
+returns setof pgq.publish_batch_result
 language plpgsql
 volatile
 parallel unsafe
@@ -4301,7 +4578,7 @@ as $$
 declare
     size integer;
     state pgq._partition_state;
-    published pgq.offset_range;
+    published pgq.publish_batch_result;
     newest pgq._newest_message;
     stamp timestamptz;
 begin
@@ -4324,7 +4601,7 @@ begin
         -- The snapshot may be older than the newest message. The index then refuses the offset.
         begin
             return query
-            select s.partition, s.first_offset, s.last_offset
+            select s.partition, s.first_offset, s.last_offset, false
             from pgq._publish_spread(
                 publish_batch.topic,
                 publish_batch.payloads,
@@ -4346,7 +4623,7 @@ begin
 
     if publish_batch.keys is not null and publish_batch.partition is null then
         return query
-        select s.partition, s.first_offset, s.last_offset
+        select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
             publish_batch.topic,
             publish_batch.payloads,
@@ -4364,6 +4641,7 @@ begin
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
 
     published.partition := state.partition;
+    published.duplicate := false;
     published.first_offset := coalesce(
         newest.log_offset + 1, state.segment_first_offset
     );
@@ -4763,8 +5041,8 @@ begin
 end
 $$;
 
-comment on function pgq.publish_batch(text, jsonb[], bytea[], text[], jsonb[], integer) is
-'Appends messages to a topic, all or none, and returns the offsets written: one row per partition.
+comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+'Appends messages to a topic, all or none, and returns their offsets: one row per partition.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
 same length. With a partition named, all go there; else each goes to the partition of its key;
 without keys, all go to one partition that is free. In each partition they stand in the order of
@@ -4784,10 +5062,11 @@ create function pgq.publish(
     partition integer default null,
     body bytea default null
 )
-returns pgq.message_position
+returns setof pgq.publish_result
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -4805,7 +5084,7 @@ declare
     newest_at timestamptz;
     notify boolean;
     state pgq._partition_state;
-    published pgq.message_position;
+    published pgq.publish_result;
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
@@ -4814,18 +5093,17 @@ begin
         perform pgq._check_content(publish.payload, publish.body, publish.headers);
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            select b.partition, b.first_offset
-            into published.partition, published.log_offset
+            return query
+            select b.partition, b.first_offset, b.duplicate
             from pgq.publish_batch(
-                publish.topic,
-                case when publish.payload is not null then array[publish.payload] end,
-                case when publish.body is not null then array[publish.body] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition
+                topic => publish.topic,
+                payloads => case when publish.payload is not null then array[publish.payload] end,
+                keys => array[publish.key],
+                headers => array[publish.headers],
+                partition => publish.partition,
+                bodies => case when publish.body is not null then array[publish.body] end
             ) as b;
-
-            return published;
+            return;
         end if;
     end if;
 
@@ -4841,7 +5119,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            false
         into
             published.partition,
             home_id,
@@ -4849,7 +5128,8 @@ begin
             first_offset,
             entered_at,
             until,
-            notify
+            notify,
+            published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic
             and p.ring <= place
@@ -4864,7 +5144,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            false
         into
             published.partition,
             home_id,
@@ -4872,7 +5153,8 @@ begin
             first_offset,
             entered_at,
             until,
-            notify
+            notify,
+            published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic
             and p.partition = coalesce(
@@ -4893,6 +5175,7 @@ begin
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
             published.partition := state.partition;
+            published.duplicate := false;
             home_id := state.partition_id;
             leaf := state.segment;
             first_offset := state.segment_first_offset;
@@ -5294,12 +5577,12 @@ begin
     end if;
 
     published.log_offset := coalesce(newest_offset + 1, first_offset);
-    return published;
+    return next published;
 end
 $$;
 
 comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
-'Appends one message to a topic and returns its partition and offset.
+'Appends one message to a topic, and returns its partition and offset.
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
 locked for other publishers until the transaction ends: publish last, or commit soon.
@@ -5366,7 +5649,7 @@ begin
             perform pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
-            -- The named partition is there: it was made anew while this call waited for it.
+            -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
             return null;
         end if;
@@ -5402,10 +5685,10 @@ begin
         -- Should the partition have entered another segment since, this is the last of the one
         -- before.
         newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-        state.tip := coalesce(newest.log_offset, state.segment_first_offset - 1);
+        state.last_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
 
         if not _lock_group.available_only
-            or (state.tip >= state.next_offset
+            or (state.last_offset >= state.next_offset
                 and (state.leased_until is null or state.leased_until <= pgq._clock()))
         then
             return state;
@@ -5515,11 +5798,12 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    wanted integer := coalesce(_claim_any.max_messages, 100);
     state pgq._group_state;
     claimed pgq._claim_state;
     first_available bigint;
 begin
-    perform pgq._check_count('max_messages', _claim_any.max_messages, 1, 1000000);
+    perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
     loop
         state := pgq._lock_group(
@@ -5541,11 +5825,11 @@ begin
                         state.partition,
                         state.next_offset,
                         first_available,
-                        state.tip
+                        state.last_offset
                     );
                 end if;
                 claimed.first_offset := first_available;
-                if first_available > state.tip then
+                if first_available > state.last_offset then
                     -- Retention has left nothing here. Note that, or this partition would look
                     -- like the one to read for ever.
                     perform pgq._append_position(state, first_available, null, null);
@@ -5557,7 +5841,7 @@ begin
         claimed.partition := state.partition;
         claimed.partition_id := state.partition_id;
         claimed.last_offset := least(
-            state.tip, claimed.first_offset + _claim_any.max_messages - 1
+            state.last_offset, claimed.first_offset + wanted - 1
         );
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
@@ -5643,7 +5927,7 @@ begin
             j.next_offset,
             j.next_offset >= entered_offset
             and (j.leased_until > pgq._clock()) is not true
-            and _claim.max_messages <= 1000000
+            and (_claim.max_messages > 1000000) is not true
         into current_seq, position, ready
         from pgq.group_position as j
         where j.group_id = target_id
@@ -5666,7 +5950,7 @@ begin
                 from pgq.message_0 as m
                 where m.partition_id = home_id
                     and m.log_offset >= position
-                    and m.log_offset < position + _claim.max_messages
+                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
                 order by m.log_offset desc
                 limit 1
                 into last_message;
@@ -5682,7 +5966,7 @@ begin
                 from pgq.message_1 as m
                 where m.partition_id = home_id
                     and m.log_offset >= position
-                    and m.log_offset < position + _claim.max_messages
+                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
                 order by m.log_offset desc
                 limit 1
                 into last_message;
@@ -5699,7 +5983,7 @@ begin
                     from pgq.message_2 as m
                     where m.partition_id = home_id
                         and m.log_offset >= position
-                        and m.log_offset < position + _claim.max_messages
+                        and m.log_offset < position + coalesce(_claim.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
@@ -5715,7 +5999,7 @@ begin
                     from pgq.message_3 as m
                     where m.partition_id = home_id
                         and m.log_offset >= position
-                        and m.log_offset < position + _claim.max_messages
+                        and m.log_offset < position + coalesce(_claim.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
@@ -5734,7 +6018,7 @@ begin
                         from pgq.message_4 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + _claim.max_messages
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -5750,7 +6034,7 @@ begin
                         from pgq.message_5 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + _claim.max_messages
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -5768,7 +6052,7 @@ begin
                         from pgq.message_6 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + _claim.max_messages
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -5784,7 +6068,7 @@ begin
                         from pgq.message_7 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + _claim.max_messages
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -5805,7 +6089,7 @@ begin
                             from pgq.message_8 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5821,7 +6105,7 @@ begin
                             from pgq.message_9 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5839,7 +6123,7 @@ begin
                             from pgq.message_10 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5855,7 +6139,7 @@ begin
                             from pgq.message_11 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5875,7 +6159,7 @@ begin
                             from pgq.message_12 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5891,7 +6175,7 @@ begin
                             from pgq.message_13 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5909,7 +6193,7 @@ begin
                             from pgq.message_14 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5925,7 +6209,7 @@ begin
                             from pgq.message_15 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + _claim.max_messages
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -5945,7 +6229,7 @@ begin
                     from pgq.message_%1$s as m
                     where m.partition_id = $2
                         and m.log_offset >= $3
-                        and m.log_offset < $3 + $4
+                        and m.log_offset < $3 + coalesce($4, 100)
                     order by m.log_offset desc
                     limit 1
                 $leaf$, leaf)
@@ -6016,9 +6300,9 @@ end
 $$;
 
 comment on function pgq._claim(text, text, integer, integer, interval) is
-'The common part of claim_offsets and poll: takes the next messages of a partition for a
-group, for good when lease is null. Null: nothing to read. Its segment is null when they may stand
-in several.';
+'The common part of claim_offsets and poll: takes the next messages of a partition for a group,
+permanently when lease is null. Null: nothing to read. Its segment is null when they may stand in
+several.';
 
 -- ==== sql/log/claim_offsets.sql
 
@@ -6063,12 +6347,12 @@ comment on function pgq.claim_offsets(text, text, integer, integer) is
 'Takes the next messages for a consumer group and moves its position past them.
 It does so in this transaction. Returns one row with the partition and its first and last offset,
 to be read with fetch_range; no row when there is nothing to read. If the transaction is rolled
-back, or the client dies, the messages are given out again. Without a partition it takes one that
-has messages and that no other member holds, so members come and go freely; other members skip that
-partition until this transaction ends. max_messages: 1 to 1000000.
+back, or the client dies, the messages are delivered again. Without a partition it takes one that
+has messages and that no other member holds, so members can join and leave at any time; other
+members skip that partition until this transaction ends. max_messages: 1 to 1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad max_messages, 40001 under REPEATABLE READ when
-another member was first.';
+removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when another member
+was first.';
 
 -- ==== sql/log/fetch_range.sql
 
@@ -6409,7 +6693,7 @@ begin
         from (
             select
                 pgq._first_available(place.partition_id) as first_available,
-                pgq._tip(place.partition_id, place.segment, place.segment_first_offset)
+                pgq._last_offset(place.partition_id, place.segment, place.segment_first_offset)
                     as last_available
         ) as s;
     end if;
@@ -6486,7 +6770,7 @@ begin
             j.next_offset,
             j.next_offset >= entered_offset
             and (j.leased_until > pgq._clock()) is not true
-            and consume.max_messages <= 1000000
+            and (consume.max_messages > 1000000) is not true
         into current_seq, position, ready
         from pgq.group_position as j
         where j.group_id = target_id
@@ -6509,7 +6793,7 @@ begin
                 from pgq.message_0 as m
                 where m.partition_id = home_id
                     and m.log_offset >= position
-                    and m.log_offset < position + consume.max_messages
+                    and m.log_offset < position + coalesce(consume.max_messages, 100)
                 order by m.log_offset desc
                 limit 1
                 into last_message;
@@ -6525,7 +6809,7 @@ begin
                 from pgq.message_1 as m
                 where m.partition_id = home_id
                     and m.log_offset >= position
-                    and m.log_offset < position + consume.max_messages
+                    and m.log_offset < position + coalesce(consume.max_messages, 100)
                 order by m.log_offset desc
                 limit 1
                 into last_message;
@@ -6542,7 +6826,7 @@ begin
                     from pgq.message_2 as m
                     where m.partition_id = home_id
                         and m.log_offset >= position
-                        and m.log_offset < position + consume.max_messages
+                        and m.log_offset < position + coalesce(consume.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
@@ -6558,7 +6842,7 @@ begin
                     from pgq.message_3 as m
                     where m.partition_id = home_id
                         and m.log_offset >= position
-                        and m.log_offset < position + consume.max_messages
+                        and m.log_offset < position + coalesce(consume.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
@@ -6577,7 +6861,7 @@ begin
                         from pgq.message_4 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + consume.max_messages
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -6593,7 +6877,7 @@ begin
                         from pgq.message_5 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + consume.max_messages
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -6611,7 +6895,7 @@ begin
                         from pgq.message_6 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + consume.max_messages
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -6627,7 +6911,7 @@ begin
                         from pgq.message_7 as m
                         where m.partition_id = home_id
                             and m.log_offset >= position
-                            and m.log_offset < position + consume.max_messages
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
@@ -6648,7 +6932,7 @@ begin
                             from pgq.message_8 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6664,7 +6948,7 @@ begin
                             from pgq.message_9 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6682,7 +6966,7 @@ begin
                             from pgq.message_10 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6698,7 +6982,7 @@ begin
                             from pgq.message_11 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6718,7 +7002,7 @@ begin
                             from pgq.message_12 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6734,7 +7018,7 @@ begin
                             from pgq.message_13 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6752,7 +7036,7 @@ begin
                             from pgq.message_14 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6768,7 +7052,7 @@ begin
                             from pgq.message_15 as m
                             where m.partition_id = home_id
                                 and m.log_offset >= position
-                                and m.log_offset < position + consume.max_messages
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
                             limit 1
                             into last_message;
@@ -6788,7 +7072,7 @@ begin
                     from pgq.message_%1$s as m
                     where m.partition_id = $2
                         and m.log_offset >= $3
-                        and m.log_offset < $3 + $4
+                        and m.log_offset < $3 + coalesce($4, 100)
                     order by m.log_offset desc
                     limit 1
                 $leaf$, leaf)
@@ -7164,14 +7448,13 @@ as $$
 #variable_conflict use_column
 declare
     place record;
-    room bigint;
+    room bigint := coalesce("fetch".max_messages, 100);
     last_offset bigint;
     first_available bigint;
     read_rows bigint;
 begin
-    perform pgq._check_count('max_messages', "fetch".max_messages, 1, 1000000);
+    perform pgq._check_count('max_messages', room, 1, 1000000);
     perform pgq._check_group("fetch".topic, "fetch".consumer_group, "fetch".partition);
-    room := "fetch".max_messages;
 
     for place in
         select
@@ -7180,7 +7463,7 @@ begin
             p.segment_first_offset,
             l.out_of_range,
             q.next_offset,
-            pgq._tip(p.partition_id, p.segment, p.segment_first_offset) as tip
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as newest_offset
         from pgq.group_partition as l
         inner join pgq.partition as p on p.partition_id = l.partition_id
         cross join lateral (
@@ -7205,14 +7488,14 @@ begin
                         place.partition,
                         place.next_offset,
                         first_available,
-                        place.tip
+                        place.newest_offset
                     );
                 end if;
                 place.next_offset := first_available;
             end if;
         end if;
 
-        last_offset := least(place.tip, place.next_offset + room - 1);
+        last_offset := least(place.newest_offset, place.next_offset + room - 1);
         continue when last_offset < place.next_offset;
 
         return query
@@ -7233,7 +7516,7 @@ begin
                 place.partition,
                 place.next_offset,
                 place.next_offset + 1,
-                place.tip
+                place.newest_offset
             );
         end if;
 
@@ -7247,10 +7530,10 @@ comment on function pgq.fetch(text, text, integer, integer) is
 'Returns the next messages of a consumer group without moving its position.
 Twice in a row it returns the same messages; commit_offset moves the position. Without a
 partition, those of all partitions one after the other, up to max_messages (1 to 1000000). Use it
-where the caller sees to it that each partition has one reader; poll does that by leases. Reads
+where the caller makes sure that each partition has one reader; poll does that by leases. Reads
 only, so it works on a standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad max_messages.';
+removed the next message, 22023 bad max_messages.';
 
 -- ==== sql/log/poll.sql
 
@@ -7258,8 +7541,8 @@ create function pgq.poll(
     topic text,
     consumer_group text,
     max_messages integer default 100,
-    lease interval default '30 seconds',
-    partition integer default null
+    partition integer default null,
+    lease interval default '30 seconds'
 )
 returns setof pgq.leased_message
 language plpgsql
@@ -7274,13 +7557,14 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    keep interval := coalesce(poll.lease, '30 seconds');
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    perform pgq._check_interval('lease', poll.lease, false);
+    perform pgq._check_interval('lease', keep, false);
 
     claimed := pgq._claim(
-        poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
+        poll.topic, poll.consumer_group, poll.max_messages, poll.partition, keep
     );
     if claimed.partition is null then
         return;
@@ -7566,17 +7850,17 @@ begin
 end
 $$;
 
-comment on function pgq.poll(text, text, integer, interval, integer) is
+comment on function pgq.poll(text, text, integer, integer, interval) is
 'Leases a partition to the caller and returns the next messages of it.
 The position does not move yet. Until the lease ends the other members of the group get other
 partitions. commit_offset with the lease token moves the position; when the last message is
-committed the partition is free again. extend_poll keeps it longer, release gives it back, and when
-the lease runs out another member gets the same messages. All rows are of one partition, in order,
-with one token. No row: nothing to read. The lease is counted by the clock, not from the begin of
-the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
+committed the partition is free again. extend_poll keeps it longer, release_poll gives it back, and
+when the lease runs out another member gets the same messages. All rows are of one partition, in
+order, with one token. No row: nothing to read. The lease is counted by the clock, not from the
+begin of the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
 1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
+removed the next message, 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first, or when retention removes what is being read (try again).';
 
 -- ==== sql/log/extend_poll.sql
@@ -7601,9 +7885,10 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+    keep interval := coalesce(extend_poll.lease, '30 seconds');
     state pgq._group_state;
 begin
-    perform pgq._check_interval('lease', extend_poll.lease, false);
+    perform pgq._check_interval('lease', keep, false);
     perform pgq._check_lease_token(extend_poll.lease_token);
     if extend_poll.partition is null then
         perform pgq._fail_unknown_partition(extend_poll.topic, null, null);
@@ -7620,21 +7905,25 @@ begin
     end if;
 
     perform pgq._append_position(
-        state, state.next_offset, pgq._clock() + extend_poll.lease, state.lease_token
+        state,
+        state.next_offset,
+        greatest(state.leased_until, pgq._clock() + keep),
+        state.lease_token
     );
     return true;
 end
 $$;
 
 comment on function pgq.extend_poll(text, text, integer, uuid, interval) is
-'Keeps a partition that poll leased for the given time from now, and says whether it did.
-False: the lease has ended or was never the caller''s; stop working on its messages.
+'Extends the lease of a partition that poll gave; false when the caller does not hold it any more.
+It then lasts for the given time from now, or as long as before where that is longer. False: the
+lease has ended or was never the caller''s; stop working on its messages.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 and 22023 bad
 arguments.';
 
--- ==== sql/log/release.sql
+-- ==== sql/log/release_poll.sql
 
-create function pgq.release(
+create function pgq.release_poll(
     topic text,
     consumer_group text,
     partition integer,
@@ -7655,13 +7944,15 @@ as $$
 declare
     state pgq._group_state;
 begin
-    perform pgq._check_lease_token(release.lease_token);
-    if release.partition is null then
-        perform pgq._fail_unknown_partition(release.topic, null, null);
+    perform pgq._check_lease_token(release_poll.lease_token);
+    if release_poll.partition is null then
+        perform pgq._fail_unknown_partition(release_poll.topic, null, null);
     end if;
 
-    state := pgq._lock_group(release.topic, release.consumer_group, release.partition, false);
-    if release.lease_token is distinct from state.lease_token then
+    state := pgq._lock_group(
+        release_poll.topic, release_poll.consumer_group, release_poll.partition, false
+    );
+    if release_poll.lease_token is distinct from state.lease_token then
         perform pgq._keep_position(state);
         return false;
     end if;
@@ -7671,9 +7962,9 @@ begin
 end
 $$;
 
-comment on function pgq.release(text, text, integer, uuid) is
-'Gives a partition that poll leased back at once, and says whether it did.
-What was not committed goes to the next member. False: the lease was not the caller''s any more.
+comment on function pgq.release_poll(text, text, integer, uuid) is
+'Gives back a partition that poll leased; false when the caller does not hold it any more.
+What was not committed goes to the next member at once.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 null argument.';
 
 -- ==== sql/log/commit_offset.sql
@@ -7711,13 +8002,13 @@ begin
         commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
     );
 
-    if commit_offset.last_offset > state.tip then
+    if commit_offset.last_offset > state.last_offset then
         perform pgq._fail_out_of_range(
             commit_offset.topic,
             state.partition,
             commit_offset.last_offset,
             pgq._first_available(state.partition_id),
-            state.tip
+            state.last_offset
         );
     end if;
 
@@ -7749,11 +8040,11 @@ end
 $$;
 
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
-'Moves the position of a consumer group in a partition behind last_offset and returns the position.
-The position is the offset of the last message that the group has done with, 0 before the first. A
-lower last_offset changes nothing, so a repeated call is harmless; to go back use seek. With the
-lease token of poll, the lease ends when the last message that poll gave is committed; a lower
-offset keeps the lease.
+'Commits the offsets of a partition up to last_offset for a consumer group; MQ006 without its lease.
+It returns the committed offset: that of the last message that the group has processed, 0 before the
+first. The position, which is the offset that the group reads next, is one more. A lower last_offset
+changes nothing, so a repeated call is harmless; to go back use seek. With the lease token of poll,
+the lease ends when the last message that poll gave is committed; a lower offset keeps the lease.
 Errors: MQ004 last_offset is above the newest message, MQ006 the partition is leased to another
 member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
 MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
@@ -7769,7 +8060,7 @@ create function pgq.seek(
     published_at timestamptz default null,
     start text default null
 )
-returns setof pgq.message_position
+returns setof pgq.seek_result
 language plpgsql
 volatile
 parallel unsafe
@@ -7784,7 +8075,7 @@ as $$
 declare
     number integer;
     state pgq._group_state;
-    moved pgq.message_position;
+    moved pgq.seek_result;
     first_available bigint;
 begin
     if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
@@ -7813,35 +8104,161 @@ begin
         state := pgq._lock_group(seek.topic, seek.consumer_group, number, false);
         first_available := pgq._first_available(state.partition_id);
         moved.partition := number;
-        moved.log_offset := case
+        moved.position := case
             when seek.log_offset is not null then seek.log_offset
             when seek.start = 'earliest' then first_available
-            when seek.start = 'latest' then state.tip + 1
+            when seek.start = 'latest' then state.last_offset + 1
             else pgq._offset_at(
-                state.partition_id, seek.published_at, first_available, state.tip
+                state.partition_id, seek.published_at, first_available, state.last_offset
             )
         end;
 
-        if moved.log_offset not between first_available and state.tip + 1 then
+        if moved.position not between first_available and state.last_offset + 1 then
             perform pgq._fail_out_of_range(
-                seek.topic, number, seek.log_offset, first_available, state.tip
+                seek.topic, number, seek.log_offset, first_available, state.last_offset
             );
         end if;
 
-        perform pgq._append_position(state, moved.log_offset, null, null);
+        perform pgq._append_position(state, moved.position, null, null);
         return next moved;
     end loop;
 end
 $$;
 
 comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
-'Moves the position of a consumer group back or ahead, and returns where it reads next.
-That is a row per partition. Give one of: log_offset (that message is read next; needs a
-partition), published_at (the first message published then or later is read next), start (earliest
-or latest). Without a partition: all of them. A lease of a member ends by it.
+'Moves the position of a consumer group back or ahead, and returns it: a row per partition.
+The position is the offset that the group reads next. Give one of: log_offset (that message is read
+next; needs a partition), published_at (the first message published then or later is read next),
+start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
 Errors: MQ004 there is no such offset, MQ001 unknown topic, MQ003 unknown group, MQ007 unknown
 partition, 22023 not exactly one target, or a bad one, 40001 under REPEATABLE READ when another
 member was first.';
+
+-- ==== sql/log/_clean_positions.sql
+
+create function pgq._clean_positions()
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    trimmed bigint;
+    total bigint := 0;
+begin
+    -- Each journal keeps its last 1000 rows.
+    for target in
+        select l.group_id, l.partition, l.topic, l.consumer_group, e.seq - 1000 as keep_from
+        from pgq.group_partition as l
+        cross join lateral (
+            select k.seq
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+            order by k.seq desc
+            limit 1
+        ) as e
+        cross join lateral (
+            select k.seq
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+                and k.seq >= l.trimmed_seq
+            order by k.seq
+            limit 1
+        ) as s
+        where s.seq < e.seq - 1000
+    loop
+        if total >= 20000 then
+            return next row('more', 'positions', 1)::pgq.cleanup_report;
+            exit;
+        end if;
+
+        -- A member that has this row locked is let be. The change of the row makes one whose
+        -- snapshot is older than the trimming try again.
+        perform
+        from pgq.group_partition as l
+        where l.group_id = target.group_id
+            and l.partition = target.partition
+        for no key update skip locked;
+        continue when not found;
+
+        update pgq.group_partition as l
+        set trimmed_seq = target.keep_from
+        where l.group_id = target.group_id
+            and l.partition = target.partition;
+
+        delete from pgq.group_position as j
+        where j.group_id = target.group_id
+            and j.partition = target.partition
+            and j.seq < target.keep_from;
+        get diagnostics trimmed = row_count;
+
+        total := total + trimmed;
+        return next row(
+            'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
+        )::pgq.cleanup_report;
+    end loop;
+end
+$$;
+
+comment on function pgq._clean_positions() is
+'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows.';
+
+-- ==== sql/log/_hide_leftover.sql
+
+create function pgq._hide_leftover(leftover pgq.leftover)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.segment_range as r
+    using pgq.segment_range as s
+    where s.partition_id = (_hide_leftover.leftover).partition_id
+        and s.segment = (_hide_leftover.leftover).segment
+        and s.first_offset
+        between (_hide_leftover.leftover).first_offset and (_hide_leftover.leftover).last_offset
+        and r.partition_id = s.partition_id
+        and r.first_offset <= s.first_offset
+        and exists (
+            select
+            from pgq.segment_range as n
+            where n.partition_id = s.partition_id
+                and n.first_offset > s.first_offset
+        );
+end
+$$;
+
+comment on function pgq._hide_leftover(pgq.leftover) is
+'Takes what is about to be removed, and what is older, out of sight of the readers of a partition.';
+
+-- ==== sql/log/_forget_segment.sql
+
+create function pgq._forget_segment(segment integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Older messages that were to be kept longer, before the retention became shorter, go from
+    -- sight with it.
+    delete from pgq.segment_range as r
+    using pgq.segment_range as s
+    where s.segment = _forget_segment.segment
+        and r.partition_id = s.partition_id
+        and r.first_offset <= s.first_offset;
+end
+$$;
+
+comment on function pgq._forget_segment(integer) is
+'Lets the logs that reach into a segment that is emptied begin behind it.';
 
 -- ==== sql/queue/_fail_unknown_queue.sql
 
@@ -7865,25 +8282,6 @@ $$;
 
 comment on function pgq._fail_unknown_queue(text) is
 'Raises MQ002, or 22004 when no name was given.';
-
--- ==== sql/queue/_fail_queue_exists.sql
-
-create function pgq._fail_queue_exists(queue text)
-returns void
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    raise exception 'queue "%" already exists', _fail_queue_exists.queue
-        using errcode = 'MQ005',
-            hint = 'Change its settings with pgq.alter_queue.';
-end
-$$;
-
-comment on function pgq._fail_queue_exists(text) is
-'Raises MQ005.';
 
 -- ==== sql/queue/_fail_job_lost.sql
 
@@ -7959,10 +8357,6 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_outcome.outcome is null then
-        raise exception 'argument "outcome" must not be null'
-            using errcode = '22004';
-    end if;
     if length(_check_outcome.outcome) not between 1 and 63 then
         raise exception 'argument "outcome" must have 1 to 63 characters'
             using errcode = '22023';
@@ -7971,7 +8365,7 @@ end
 $$;
 
 comment on function pgq._check_outcome(text) is
-'Refuses an outcome that is null (22004), empty or long (22023).';
+'Refuses an outcome that is empty or long (22023).';
 
 -- ==== sql/queue/_check_label.sql
 
@@ -8012,28 +8406,22 @@ begin
             'max_attempts', _check_queue_settings.settings.max_attempts, 1, 2147483647
         );
     end if;
-    if (_check_queue_settings.settings.backoff_jitter between 0 and 1) is not true then
+    if _check_queue_settings.settings.backoff_jitter not between 0 and 1 then
         raise exception 'argument "backoff_jitter" must be from 0 to 1'
-            using errcode = case
-                when _check_queue_settings.settings.backoff_jitter is null then '22004'
-                else '22023'
-            end;
-    end if;
-    if _check_queue_settings.settings.archive is null
-        or _check_queue_settings.settings.notify is null
-    then
-        raise exception 'arguments "archive" and "notify" must not be null'
-            using errcode = '22004';
+            using errcode = '22023';
     end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
-        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.retention then
-            raise exception 'the delay must be shorter than the retention'
+    end if;
+    if _check_queue_settings.settings.job_ttl is not null then
+        perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
+        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.job_ttl then
+            raise exception 'the delay must be shorter than job_ttl'
                 using errcode = '22023',
                     detail = format(
-                        'Delay: %s; retention: %s.',
+                        'Delay: %s; job_ttl: %s.',
                         _check_queue_settings.settings.delay,
-                        _check_queue_settings.settings.retention
+                        _check_queue_settings.settings.job_ttl
                     );
         end if;
     end if;
@@ -8041,21 +8429,23 @@ end
 $$;
 
 comment on function pgq._check_queue_settings(pgq.queue_info) is
-'Refuses settings that a queue cannot have (22004, 22023).';
+'Refuses settings that a queue cannot have (22023).';
 
 -- ==== sql/queue/_queue_info.sql
 
 create function pgq._queue_info(queue text)
-returns pgq.queue_info
+returns setof pgq.queue_info
 language sql
 stable
 parallel safe
+rows 1
 as $$
 select
     q.queue,
     q.lease,
     q.max_attempts,
     q.delay,
+    q.job_ttl,
     q.retention,
     q.backoff,
     q.backoff_max,
@@ -8070,7 +8460,7 @@ where q.queue = _queue_info.queue
 $$;
 
 comment on function pgq._queue_info(text) is
-'A queue and its settings; null when there is none of that name.';
+'A queue and its settings; no row when there is none of that name.';
 
 -- ==== sql/queue/_note_leftover_jobs.sql
 
@@ -8115,45 +8505,64 @@ be removed after that time; or, without a retention, takes such notes back.';
 
 create function pgq.create_queue(
     queue text,
-    lease interval default '30 seconds',
-    max_attempts integer default 5,
-    delay interval default '0',
-    retention interval default '14 days',
-    backoff interval default '1 second',
-    backoff_max interval default '1 hour',
-    backoff_jitter double precision default 0.1,
-    archive boolean default true,
-    notify boolean default false
+    lease interval default null,
+    max_attempts integer default null,
+    delay interval default null,
+    job_ttl interval default null,
+    retention interval default null,
+    backoff interval default null,
+    backoff_max interval default null,
+    backoff_jitter double precision default null,
+    archive boolean default null,
+    notify boolean default null,
+    no_limit text[] default null
 )
-returns pgq.queue_info
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
     settings pgq.queue_info;
+    existing pgq.queue_info;
     new_id bigint;
     class pgq.storage_class;
 begin
     perform pgq._check_name('queue', create_queue.queue);
 
+    perform pgq._check_no_limit(
+        create_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+    );
+
     settings.queue := create_queue.queue;
-    settings.lease := create_queue.lease;
-    settings.max_attempts := create_queue.max_attempts;
-    settings.delay := create_queue.delay;
-    settings.retention := create_queue.retention;
-    settings.backoff := create_queue.backoff;
-    settings.backoff_max := create_queue.backoff_max;
-    settings.backoff_jitter := create_queue.backoff_jitter;
-    settings.archive := create_queue.archive;
-    settings.notify := create_queue.notify;
+    settings.lease := coalesce(create_queue.lease, '30 seconds');
+    if ('max_attempts' = any(create_queue.no_limit)) is not true then
+        settings.max_attempts := coalesce(create_queue.max_attempts, 5);
+    end if;
+    settings.delay := coalesce(create_queue.delay, '0');
+    if ('job_ttl' = any(create_queue.no_limit)) is not true then
+        settings.job_ttl := coalesce(create_queue.job_ttl, '14 days');
+    end if;
+    if ('retention' = any(create_queue.no_limit)) is not true then
+        settings.retention := coalesce(create_queue.retention, '14 days');
+    end if;
+    settings.backoff := coalesce(create_queue.backoff, '1 second');
+    settings.backoff_max := coalesce(create_queue.backoff_max, '1 hour');
+    settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
+    settings.archive := coalesce(create_queue.archive, true);
+    settings.notify := coalesce(create_queue.notify, false);
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
-    if exists (select from pgq.queue as q where q.queue = create_queue.queue) then
+    select i.*
+    into existing
+    from pgq._queue_info(create_queue.queue) as i;
+
+    if existing.queue is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -8162,7 +8571,26 @@ begin
             for key share;
         end if;
 
-        perform pgq._fail_queue_exists(create_queue.queue);
+        perform pgq._check_settings_equal(
+            'queue',
+            create_queue.queue,
+            jsonb_build_object(
+                'lease', create_queue.lease,
+                'max_attempts', create_queue.max_attempts,
+                'delay', create_queue.delay,
+                'job_ttl', create_queue.job_ttl,
+                'retention', create_queue.retention,
+                'backoff', create_queue.backoff,
+                'backoff_max', create_queue.backoff_max,
+                'backoff_jitter', create_queue.backoff_jitter,
+                'archive', create_queue.archive,
+                'notify', create_queue.notify
+            ),
+            create_queue.no_limit,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
     end if;
 
     class := pgq._storage_class(settings.retention, null, null);
@@ -8174,6 +8602,7 @@ begin
         lease,
         max_attempts,
         delay,
+        job_ttl,
         retention,
         backoff,
         backoff_max,
@@ -8191,6 +8620,7 @@ begin
         settings.lease,
         settings.max_attempts,
         settings.delay,
+        settings.job_ttl,
         settings.retention,
         settings.backoff,
         settings.backoff_max,
@@ -8204,7 +8634,24 @@ begin
     returning queue_id into new_id;
 
     if new_id is null then
-        perform pgq._fail_queue_exists(create_queue.queue);
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_queue(
+            create_queue.queue,
+            create_queue.lease,
+            create_queue.max_attempts,
+            create_queue.delay,
+            create_queue.job_ttl,
+            create_queue.retention,
+            create_queue.backoff,
+            create_queue.backoff_max,
+            create_queue.backoff_jitter,
+            create_queue.archive,
+            create_queue.notify,
+            create_queue.no_limit
+        ) as c;
+        return;
     end if;
 
     insert into pgq.queue_floor_lock (queue_id)
@@ -8224,7 +8671,9 @@ begin
         '0'
     );
 
-    return pgq._queue_info(create_queue.queue);
+    return query
+    select i.*
+    from pgq._queue_info(create_queue.queue) as i;
 end
 $$;
 
@@ -8236,19 +8685,27 @@ comment on function pgq.create_queue(
     interval,
     interval,
     interval,
+    interval,
     double precision,
     boolean,
-    boolean
+    boolean,
+    text[]
 ) is
-'Creates a queue and returns it.
-lease: how long a worker has a job before another one may get it. max_attempts: deliveries before
-a job is dead; null: no limit. delay: from enqueue to the first delivery. retention: from enqueue
-until an unfinished job expires, and how long finished and dead ones are kept; null: for ever.
-backoff: the delay before the first retry; each further one doubles it up to backoff_max, and up
-to the share backoff_jitter (0 to 1) is added at random. archive: ack notes the job among the
-archived ones. notify: an enqueue notifies the channel pgq_queue with the queue''s name.
-Errors: MQ005 the queue exists already, 22023 bad name or setting, 22004 null, 40001 under
-REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
+lease: how long a worker has a job before another one may get it; by default 30 seconds.
+max_attempts: deliveries before a job is a dead letter; by default 5. delay: from enqueue to the
+first delivery; by default none. job_ttl: from enqueue until an unfinished job expires; by default
+14 days. retention: how long dead letters are kept, counted from when they died, and finished jobs,
+counted from when they were enqueued; by default 14 days. backoff: the delay before the first retry,
+by default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
+share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: ack notes the job among
+the archived ones, which is the default. notify: an enqueue notifies the channel pgq_queue with the
+queue''s name; off by default. no_limit: names of settings that shall have no limit: max_attempts,
+job_ttl, retention. So that it can be called at each start of an application, settings that are not
+given are not compared.
+Errors: MQ005 the queue exists with other settings than those given, 22023 bad name or setting,
+22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
+again).';
 
 -- ==== sql/queue/alter_queue.sql
 
@@ -8257,6 +8714,7 @@ create function pgq.alter_queue(
     lease interval default null,
     max_attempts integer default null,
     delay interval default null,
+    job_ttl interval default null,
     retention interval default null,
     backoff interval default null,
     backoff_max interval default null,
@@ -8265,10 +8723,11 @@ create function pgq.alter_queue(
     notify boolean default null,
     no_limit text[] default null
 )
-returns pgq.queue_info
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -8287,12 +8746,18 @@ begin
     if not found then
         perform pgq._fail_unknown_queue(alter_queue.queue);
     end if;
-    perform pgq._check_no_limit(alter_queue.no_limit, array['max_attempts', 'retention']);
+    perform pgq._check_no_limit(
+        alter_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+    );
 
-    settings := pgq._queue_info(alter_queue.queue);
+    select i.*
+    into settings
+    from pgq._queue_info(alter_queue.queue) as i;
+
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
+    settings.job_ttl := coalesce(alter_queue.job_ttl, settings.job_ttl);
     settings.retention := coalesce(alter_queue.retention, settings.retention);
     settings.backoff := coalesce(alter_queue.backoff, settings.backoff);
     settings.backoff_max := coalesce(alter_queue.backoff_max, settings.backoff_max);
@@ -8301,6 +8766,9 @@ begin
     settings.notify := coalesce(alter_queue.notify, settings.notify);
     if 'max_attempts' = any(alter_queue.no_limit) then
         settings.max_attempts := null;
+    end if;
+    if 'job_ttl' = any(alter_queue.no_limit) then
+        settings.job_ttl := null;
     end if;
     if 'retention' = any(alter_queue.no_limit) then
         settings.retention := null;
@@ -8315,6 +8783,7 @@ begin
         lease = settings.lease,
         max_attempts = settings.max_attempts,
         delay = settings.delay,
+        job_ttl = settings.job_ttl,
         retention = settings.retention,
         backoff = settings.backoff,
         backoff_max = settings.backoff_max,
@@ -8328,7 +8797,9 @@ begin
 
     perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
 
-    return pgq._queue_info(alter_queue.queue);
+    return query
+    select i.*
+    from pgq._queue_info(alter_queue.queue) as i;
 end
 $$;
 
@@ -8340,16 +8811,17 @@ comment on function pgq.alter_queue(
     interval,
     interval,
     interval,
+    interval,
     double precision,
     boolean,
     boolean,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
-See create_queue for the settings. no_limit lifts settings: max_attempts, retention. Jobs that are
-stored keep their times; a new lease counts from the next delivery. Where there was no retention
-before, what is finished is kept for the new one from now on.
-Errors: MQ002 unknown queue, 22004 and 22023 bad settings, 40001 under REPEATABLE READ or
+See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
+that are stored keep their times; a new lease counts from the next delivery. Where there was no
+retention before, what is finished is kept for the new one from now on.
+Errors: MQ002 unknown queue, 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';
 
 -- ==== sql/queue/drop_queue.sql
@@ -8447,8 +8919,8 @@ end
 $$;
 
 comment on function pgq.pause_queue(text) is
-'Stops giving out jobs of a queue until resume_queue; a queue that is paused stays so.
-Enqueueing goes on, and workers can still finish what they have.
+'Stops handing out jobs of a queue until resume_queue; a paused queue stays paused.
+Enqueueing continues, and workers can still finish the jobs that they have.
 Errors: MQ002 unknown queue.';
 
 -- ==== sql/queue/resume_queue.sql
@@ -8474,12 +8946,16 @@ end
 $$;
 
 comment on function pgq.resume_queue(text) is
-'Gives out the jobs of a queue again after pause_queue; a queue that is not paused stays so.
+'Hands out the jobs of a queue again after pause_queue; nothing changes if it is not paused.
 Errors: MQ002 unknown queue.';
 
 -- ==== sql/queue/purge_queue.sql
 
-create function pgq.purge_queue(queue text, dead_only boolean default false)
+create function pgq.purge_queue(
+    queue text,
+    dead_only boolean default null,
+    all_jobs boolean default null
+)
 returns bigint
 language plpgsql
 volatile
@@ -8507,9 +8983,9 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(purge_queue.queue);
     end if;
-    if purge_queue.dead_only is null then
-        raise exception 'argument "dead_only" must not be null'
-            using errcode = '22004';
+    if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
+        raise exception 'purge_queue needs either dead_only => true or all_jobs => true'
+            using errcode = '22023';
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -8518,9 +8994,9 @@ begin
     from pgq.job_id as s;
 
     -- Dead letters come last: a job that dies while this waits for its row is then among them. In
-    -- the order of their ids, as everywhere where several jobs are locked. A row that is made anew
-    -- while this waits for it is found by the next turn.
-    if not purge_queue.dead_only then
+    -- the order of their ids, as everywhere where several jobs are locked. A row that is replaced
+    -- by a new one while this waits for it is found by the next turn.
+    if purge_queue.all_jobs then
         loop
             with doomed as materialized (
                 select j.job_id
@@ -8554,11 +9030,11 @@ begin
 end
 $$;
 
-comment on function pgq.purge_queue(text, boolean) is
-'Removes every unfinished job of a queue, leased and dead ones too, and returns how many.
-With dead_only just the dead letters. A worker that still has one of them gets false from ack.
-Archived jobs stay.
-Errors: MQ002 unknown queue, 22004 null argument.';
+comment on function pgq.purge_queue(text, boolean, boolean) is
+'Removes unfinished jobs or dead letters of a queue, and returns how many.
+dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
+too; a worker that still has one of them gets false from ack. Archived jobs stay.
+Errors: MQ002 unknown queue, 22023 neither of both is true, or both are.';
 
 -- ==== sql/queue/_due_at.sql
 
@@ -8567,7 +9043,7 @@ create function pgq._due_at(
     moment timestamptz,
     delay interval,
     run_at timestamptz,
-    retention interval
+    job_ttl interval
 )
 returns timestamptz
 language plpgsql
@@ -8591,11 +9067,11 @@ begin
     end if;
 
     due_at := greatest(_due_at.moment, coalesce(_due_at.run_at, _due_at.moment + _due_at.delay));
-    if due_at >= _due_at.moment + _due_at.retention then
+    if due_at >= _due_at.moment + _due_at.job_ttl then
         raise exception 'the job would expire before it is due'
             using errcode = '22023',
                 detail = format(
-                    'The retention of queue "%s" is %s.', _due_at.queue, _due_at.retention
+                    'The job_ttl of queue "%s" is %s.', _due_at.queue, _due_at.job_ttl
                 );
     end if;
     return due_at;
@@ -8603,7 +9079,7 @@ end
 $$;
 
 comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interval) is
-'When a job with a delay or a time of its own may be claimed first; refuses what makes no sense
+'When a job with a delay or a time of its own may be claimed first; refuses what is not possible
 (22023).';
 
 -- ==== sql/queue/enqueue.sql
@@ -8611,18 +9087,19 @@ comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interv
 create function pgq.enqueue(
     queue text,
     payload jsonb default null,
-    body bytea default null,
+    key text default null,
+    headers jsonb default null,
     delay interval default null,
+    run_at timestamptz default null,
     priority integer default 0,
     label text default null,
-    headers jsonb default null,
-    key text default null,
-    run_at timestamptz default null
+    body bytea default null
 )
-returns bigint
+returns setof pgq.enqueue_result
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -8634,24 +9111,24 @@ declare
     store_id bigint;
     leaf integer;
     queue_delay interval;
-    queue_retention interval;
+    ttl interval;
     usual boolean;
     moment timestamptz;
     due_at timestamptz;
-    number bigint;
+    added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
     -- proposed. Few conditions, since each of them takes time.
     if (enqueue.payload is null) = (enqueue.body is null)
         or enqueue.headers is not null
-        or (enqueue.priority = 0) is not true
+        or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
-        perform pgq._check_count('priority', enqueue.priority, 0, 9);
+        perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label);
         perform pg_current_xact_id();
 
@@ -8670,11 +9147,21 @@ begin
         q.partition_id,
         q.segment,
         q.delay,
-        q.retention,
+        q.job_ttl,
         pgq._clock(),
         nextval('pgq.job_id'),
+        false,
         enqueue.delay is null and enqueue.run_at is null and not q.notify
-    into target_id, store_id, leaf, queue_delay, queue_retention, moment, number, usual
+    into
+        target_id,
+        store_id,
+        leaf,
+        queue_delay,
+        ttl,
+        moment,
+        added.job_id,
+        added.duplicate,
+        usual
     from pgq.queue as q
     where q.queue = enqueue.queue;
 
@@ -8684,7 +9171,7 @@ begin
         end if;
         if enqueue.delay is not null or enqueue.run_at is not null then
             due_at := pgq._due_at(
-                enqueue.queue, moment, enqueue.delay, enqueue.run_at, queue_retention
+                enqueue.queue, moment, enqueue.delay, enqueue.run_at, ttl
             );
         end if;
         -- Heard when this transaction commits.
@@ -8707,15 +9194,15 @@ begin
         label
     )
     values (
-        number,
+        added.job_id,
         target_id,
         store_id,
-        number,
-        moment + queue_retention,
+        added.job_id,
+        moment + ttl,
         coalesce(due_at, moment + queue_delay),
         leaf,
         0,
-        enqueue.priority,
+        coalesce(enqueue.priority, 0),
         enqueue.label
     );
 
@@ -8725,7 +9212,7 @@ begin
         )
         values (
             store_id,
-            number,
+            added.job_id,
             moment,
             0,
             enqueue.key,
@@ -8739,7 +9226,7 @@ begin
         )
         values (
             store_id,
-            number,
+            added.job_id,
             moment,
             1,
             enqueue.key,
@@ -8754,7 +9241,7 @@ begin
             )
             values (
                 store_id,
-                number,
+                added.job_id,
                 moment,
                 2,
                 enqueue.key,
@@ -8768,7 +9255,7 @@ begin
             )
             values (
                 store_id,
-                number,
+                added.job_id,
                 moment,
                 3,
                 enqueue.key,
@@ -8785,7 +9272,7 @@ begin
                 )
                 values (
                     store_id,
-                    number,
+                    added.job_id,
                     moment,
                     4,
                     enqueue.key,
@@ -8799,7 +9286,7 @@ begin
                 )
                 values (
                     store_id,
-                    number,
+                    added.job_id,
                     moment,
                     5,
                     enqueue.key,
@@ -8815,7 +9302,7 @@ begin
                 )
                 values (
                     store_id,
-                    number,
+                    added.job_id,
                     moment,
                     6,
                     enqueue.key,
@@ -8829,7 +9316,7 @@ begin
                 )
                 values (
                     store_id,
-                    number,
+                    added.job_id,
                     moment,
                     7,
                     enqueue.key,
@@ -8848,7 +9335,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         8,
                         enqueue.key,
@@ -8862,7 +9349,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         9,
                         enqueue.key,
@@ -8878,7 +9365,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         10,
                         enqueue.key,
@@ -8892,7 +9379,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         11,
                         enqueue.key,
@@ -8910,7 +9397,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         12,
                         enqueue.key,
@@ -8924,7 +9411,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         13,
                         enqueue.key,
@@ -8940,7 +9427,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         14,
                         enqueue.key,
@@ -8954,7 +9441,7 @@ begin
                     )
                     values (
                         store_id,
-                        number,
+                        added.job_id,
                         moment,
                         15,
                         enqueue.key,
@@ -8981,17 +9468,17 @@ begin
                 $7
             )
         $leaf$, leaf)
-        using store_id, number, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
+        using store_id, added.job_id, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
     end if;
 
-    return number;
+    return next added;
 end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, bytea, interval, integer, text, jsonb, text, timestamptz
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, bytea
 ) is
-'Adds a job to a queue and returns its id.
+'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
@@ -9005,15 +9492,15 @@ transaction began (try again).';
 create function pgq.enqueue_batch(
     queue text,
     payloads jsonb[] default null,
-    bodies bytea[] default null,
+    keys text[] default null,
+    headers jsonb[] default null,
     delay interval default null,
+    run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
-    headers jsonb[] default null,
-    keys text[] default null,
-    run_at timestamptz default null
+    bodies bytea[] default null
 )
-returns table (job_id bigint)
+returns setof pgq.enqueue_result
 language plpgsql
 volatile
 parallel unsafe
@@ -9030,7 +9517,7 @@ declare
     store_id bigint;
     leaf integer;
     queue_delay interval;
-    retention interval;
+    ttl interval;
     notify boolean;
     moment timestamptz;
     visible_at timestamptz;
@@ -9048,9 +9535,7 @@ begin
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
     end if;
-    if (enqueue_batch.priority between 0 and 9) is not true then
-        perform pgq._check_count('priority', enqueue_batch.priority, 0, 9);
-    end if;
+    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -9059,8 +9544,8 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.retention, q.notify
-    into target_id, store_id, leaf, queue_delay, retention, notify
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
+    into target_id, store_id, leaf, queue_delay, ttl, notify
     from pgq.queue as q
     where q.queue = enqueue_batch.queue;
 
@@ -9081,7 +9566,7 @@ begin
         visible_at := moment + queue_delay;
     else
         visible_at := pgq._due_at(
-            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, retention
+            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
         );
     end if;
 
@@ -9359,11 +9844,11 @@ begin
         target_id,
         store_id,
         b.job_id,
-        moment + retention,
+        moment + ttl,
         visible_at,
         leaf,
         0,
-        enqueue_batch.priority,
+        coalesce(enqueue_batch.priority, 0),
         b.label
     from (
         select
@@ -9372,7 +9857,7 @@ begin
     ) as b;
 
     return query
-    select unnest(ids);
+    select unnest(ids), false;
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);
@@ -9381,11 +9866,11 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], bytea[], interval, integer, text[], jsonb[], text[], timestamptz
+    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; labels, headers and keys are optional and of
-the same length; delay, priority and run_at are those of all. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
+the same length; delay, run_at and priority are those of all. An empty array adds nothing.
 Errors: MQ002 unknown queue, 22004 no content or a null in it, 22023 bad argument, arrays of other
 lengths, or the jobs would expire before they are due.';
 
@@ -9534,7 +10019,7 @@ declare
     snapshot pg_snapshot;
     place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
-    -- than this transaction. An id of the snapshot would not do: those at work may have higher ones
+    -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
     -- back since.
     begun_at timestamptz := least(
@@ -9546,7 +10031,7 @@ begin
         return;
     end if;
 
-    -- Where another claim is raising it just now, let it.
+    -- When another claim is raising it at this moment, this one leaves it alone.
     perform
     from pgq.queue_floor_lock as l
     where l.queue_id = _raise_floor.queue_id
@@ -9599,7 +10084,7 @@ begin
             -- A claim that began later was here first.
             return;
         end if;
-        -- The clock was set back. Begin anew: jobs may have been written below the floors.
+        -- The clock was set back. Start again: jobs may have been written below the floors.
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
@@ -10991,7 +11476,7 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        claim_job.max_jobs = 1 and claim_job.label is null and not q.paused
+        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue;
@@ -11424,7 +11909,7 @@ begin
     return query
     select c.*
     from pgq._claim_jobs(
-        claim_job.queue, claim_job.max_jobs, 1, claim_job.lease, claim_job.label, false
+        claim_job.queue, coalesce(claim_job.max_jobs,1), 1, claim_job.lease, claim_job.label, false
     ) as c;
 end
 $$;
@@ -11439,7 +11924,7 @@ in a transaction that is rolled back, or whose client dies before commit, has no
 how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused.
-Errors: MQ002 unknown queue, 22004 and 22023 bad arguments.';
+Errors: MQ002 unknown queue, 22023 bad arguments.';
 
 -- ==== sql/queue/_still_leased.sql
 
@@ -11521,7 +12006,7 @@ declare
     archive boolean;
 begin
     -- A queue and a segment at a time; usually there is one of each. What a statement does not find
-    -- may have been made anew while it waited, so it is looked for again.
+    -- may have been replaced by a new one while it waited, so it is looked for again.
     while cardinality(rest) > 0 loop
         select j.segment, j.queue_id, q.partition_id, q.archive or _finish.always
         into leaf, target_id, store_id, archive
@@ -13339,13 +13824,14 @@ end
 $$;
 
 comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
-'Finishes the jobs that a worker has done and leases it the next ones, in one call and transaction.
-job_ids with their lease_token are finished as by ack_batch; null or an empty array: nothing is.
-Then up to max_jobs (0 to 100000) jobs are leased and returned as by claim_job; 0: none. A paused
-queue gives out nothing, but what is done is finished.
+'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
+It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
+null or an empty array: nothing is. Then up to max_jobs (0 to 100000) jobs are leased and returned
+as by claim_job; 0: none. A paused queue hands out nothing, but what is done is finished.
 Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or
-claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 and 22023 bad arguments, 40001
-under REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 job_ids without lease_token, 22023
+bad arguments, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
+again).';
 
 -- ==== sql/queue/ack.sql
 
@@ -13855,7 +14341,7 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the row was made anew while this statement waited for it: by a
+    -- Not found may mean that the row was replaced by a new one while this statement waited: by a
     -- heartbeat of the same worker, say. _finish looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (
@@ -13866,7 +14352,7 @@ end
 $$;
 
 comment on function pgq.ack(bigint, uuid) is
-'Finishes a job and says whether it did.
+'Finishes a job; false when the caller does not hold it any more.
 The queue notes it among the archived jobs, unless its archive setting is off. False, and nothing
 changed: the token is not that of the latest claim, or the job is finished already. A lease that
 has run out still counts as long as no other worker got the job.
@@ -13931,7 +14417,7 @@ begin
         from pgq._finish(
             array[archive_job.job_id],
             archive_job.lease_token,
-            archive_job.outcome,
+            coalesce(archive_job.outcome, 'archived'),
             archive_job.result,
             true
         )
@@ -13940,11 +14426,11 @@ end
 $$;
 
 comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
-'Finishes a job, notes it among the archived jobs with an outcome, and says whether it did.
-It is noted whatever the archive setting of the queue. outcome: 1 to 63 characters; result: any
-JSON. False, and nothing changed: the token is not that of the latest claim, or the job is finished
-already.
-Errors: 22004 null argument, 22023 bad outcome.';
+'Finishes a job with an outcome; false when the caller does not hold it any more.
+It is noted among the archived jobs, whatever the archive setting of the queue. outcome: 1 to 63
+characters; result: any JSON. False, and nothing changed: the token is not that of the latest claim,
+or the job is finished already.
+Errors: 22004 no job_id or lease_token, 22023 bad outcome.';
 
 -- ==== sql/queue/archive_job_batch.sql
 
@@ -13975,7 +14461,7 @@ begin
     from pgq._finish(
         archive_job_batch.job_ids,
         archive_job_batch.lease_token,
-        archive_job_batch.outcome,
+        coalesce(archive_job_batch.outcome, 'archived'),
         archive_job_batch.result,
         true
     ) as f;
@@ -13985,7 +14471,7 @@ $$;
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
 'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
 See archive_job.
-Errors: 22004 null argument, 22023 bad outcome.';
+Errors: 22004 no job_ids or lease_token, 22023 bad outcome.';
 
 -- ==== sql/queue/_retry_delay.sql
 
@@ -14035,7 +14521,7 @@ begin
     end if;
 
     while cardinality(rest) > 0 loop
-        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs.
         with gone as (
             delete from pgq.job as j
@@ -14100,7 +14586,7 @@ begin
         return query
         select unnest(returned);
 
-        -- What was not found may have been made anew while this statement waited for it.
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(returned) = cardinality(rest);
         rest := array(
             select r.job_id
@@ -14147,7 +14633,7 @@ end
 $$;
 
 comment on function pgq.nack(bigint, uuid, interval, text) is
-'Gives a job back to be tried again, and says whether it did.
+'Gives a job back to be tried again; false when the caller does not hold it any more.
 delay: when it may be claimed again, 0 = at once; by default the backoff of the queue: its first
 delay, doubled with every attempt, up to its cap, with some jitter. error: what went wrong; the
 last one is kept with the job. A job that has had its max_attempts becomes a dead letter. False,
@@ -14216,7 +14702,7 @@ begin
     while cardinality(rest) > 0 loop
         moment := pgq._clock();
 
-        -- Deleted and inserted anew, as by a claim. Not joined with the queue: an old plan might
+        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs. The time is written as it stands in no index, for the same reason.
         with gone as (
             delete from pgq.job as j
@@ -14248,10 +14734,13 @@ begin
                 g.partition_id,
                 g.log_offset,
                 g.expires_at,
-                pgq._clock() + coalesce(
-                    _extend_lease.lease,
-                    (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
-                    interval '0'
+                greatest(
+                    g.visible_at,
+                    pgq._clock() + coalesce(
+                        _extend_lease.lease,
+                        (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
+                        interval '0'
+                    )
                 ),
                 g.segment,
                 g.attempt,
@@ -14271,7 +14760,7 @@ begin
         return query
         select unnest(extended);
 
-        -- What was not found may have been made anew while this statement waited for it.
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(extended) = cardinality(rest);
         rest := array(
             select r.job_id
@@ -14322,8 +14811,9 @@ end
 $$;
 
 comment on function pgq.extend_lease(bigint, uuid, interval) is
-'Keeps a claimed job for the given time from now, and says whether it did.
-lease: by default that of the queue. False: the lease has run out or was never the caller''s, or
+'Extends the lease of a job; false when the caller does not hold it any more.
+It then lasts for the given time from now, or as long as before where that is longer. lease: by
+default that of the queue. False: the lease has run out or was never the caller''s, or
 the job is finished; stop working on it.
 Errors: 22004 null argument, 22023 bad lease.';
 
@@ -14358,13 +14848,17 @@ end
 $$;
 
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
-'Keeps jobs of one claim for the given time from now, and returns the ids of those kept.
+'Extends the leases of jobs of one claim, and returns the ids of those that the caller still holds.
 See extend_lease.
 Errors: 22004 null argument, 22023 bad lease.';
 
 -- ==== sql/queue/redrive.sql
 
-create function pgq.redrive(queue text, job_id bigint default null)
+create function pgq.redrive(
+    queue text,
+    job_id bigint default null,
+    all_jobs boolean default null
+)
 returns bigint
 language plpgsql
 volatile
@@ -14394,6 +14888,10 @@ begin
     if target.queue_id is null then
         perform pgq._fail_unknown_queue(redrive.queue);
     end if;
+    if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
+        raise exception 'redrive needs either job_id or all_jobs => true'
+            using errcode = '22023';
+    end if;
 
     with revived as (
         delete from pgq.dead_job as d
@@ -14420,7 +14918,7 @@ begin
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        pgq._clock() + target.retention,
+        pgq._clock() + target.job_ttl,
         pgq._clock(),
         r.segment,
         0,
@@ -14450,11 +14948,720 @@ begin
 end
 $$;
 
-comment on function pgq.redrive(text, bigint) is
+comment on function pgq.redrive(text, bigint, boolean) is
 'Puts dead letters back into their queue and returns how many.
-It is one job, or without job_id all of the queue. They are due at once, with all their attempts
-before them and the whole retention from now on. 0: the job is not a dead letter of this queue.
-Errors: MQ002 unknown queue.';
+job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
+before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
+Errors: MQ002 unknown queue, 22023 neither job_id nor all_jobs, or both.';
+
+-- ==== sql/queue/_expired_jobs.sql
+
+create function pgq._expired_jobs(moment timestamptz, max_jobs integer)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    found_ids bigint[] := '{}';
+    more_ids bigint[];
+    few constant integer := 100;
+begin
+    -- Those that are due longest are looked at: a few of each priority, and more only where all of
+    -- these have expired. One that stands further behind is passed over by claims, and found when
+    -- its turn comes or its segment is emptied.
+    for place in
+        select q.queue_id, p.priority, f.seen, f.expired_ids, f.last_at, f.last_id
+        from pgq.queue as q
+        cross join generate_series(0, 9) as p (priority)
+        cross join lateral (
+            select
+                count(*) as seen,
+                array_agg(j.job_id) filter (
+                    where j.expires_at <= _expired_jobs.moment
+                    and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+                ) as expired_ids,
+                max(j.visible_at) as last_at,
+                (array_agg(j.job_id order by j.visible_at desc, j.job_id desc))[1] as last_id
+            from (
+                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                from pgq.job as k
+                where k.queue_id = q.queue_id
+                    and k.priority = p.priority
+                order by k.visible_at, k.job_id
+                limit few
+            ) as j
+        ) as f
+        where f.expired_ids is not null
+    loop
+        found_ids := found_ids || place.expired_ids;
+        exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
+        continue when place.seen < few or cardinality(place.expired_ids) * 2 < few;
+
+        more_ids := array(
+            select j.job_id
+            from (
+                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                from pgq.job as k
+                where k.queue_id = place.queue_id
+                    and k.priority = place.priority
+                    and (k.visible_at, k.job_id) > (place.last_at, place.last_id)
+                order by k.visible_at, k.job_id
+                limit _expired_jobs.max_jobs - cardinality(found_ids)
+            ) as j
+            where j.expires_at <= _expired_jobs.moment
+                and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+        );
+        found_ids := found_ids || more_ids;
+    end loop;
+
+    return found_ids[1:_expired_jobs.max_jobs];
+end
+$$;
+
+comment on function pgq._expired_jobs(timestamptz, integer) is
+'Jobs that are past the job_ttl of their queue and held by no worker, so many at most.';
+
+-- ==== sql/queue/_expire_jobs.sql
+
+create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    expired_ids bigint[];
+begin
+    expired_ids := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(_expire_jobs.job_ids)
+            and j.expires_at <= _expire_jobs.moment
+            and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
+        for update skip locked
+    );
+
+    return query
+    with expired as (
+        delete from pgq.job as j
+        where j.job_id = any(expired_ids)
+        returning j.*
+    ),
+
+    archived as (
+        insert into pgq.job_archive (
+            job_id,
+            queue_id,
+            ended_at,
+            segment,
+            attempt,
+            outcome,
+            label,
+            last_error,
+            partition_id,
+            log_offset
+        )
+        select
+            e.job_id,
+            e.queue_id,
+            _expire_jobs.moment,
+            e.segment,
+            e.attempt,
+            'expired',
+            e.label,
+            e.last_error,
+            nullif(e.partition_id, q.partition_id),
+            case when q.partition_id <> e.partition_id then e.log_offset end
+        from expired as e
+        inner join pgq.queue as q on q.queue_id = e.queue_id
+        where q.archive
+    )
+
+    select 'jobs expired', q.queue::text, count(*)
+    from expired as e
+    inner join pgq.queue as q on q.queue_id = e.queue_id
+    group by q.queue;
+end
+$$;
+
+comment on function pgq._expire_jobs(bigint[], timestamptz) is
+'Of these jobs, removes those that are past the job_ttl of their queue and held by no worker.';
+
+-- ==== sql/queue/_bury_lost.sql
+
+create function pgq._bury_lost(moment timestamptz, max_jobs bigint)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    buried bigint;
+begin
+    for target in
+        select q.queue, q.max_attempts, array_agg(l.job_id) as job_ids
+        from (
+            select j.job_id, j.queue_id
+            from pgq.job as j
+            inner join pgq.queue as p on p.queue_id = j.queue_id
+            where j.last_attempt
+                and j.visible_at <= _bury_lost.moment
+                -- It may have been raised since.
+                and j.attempt >= p.max_attempts
+            order by j.visible_at
+            limit _bury_lost.max_jobs
+        ) as l
+        inner join pgq.queue as q on q.queue_id = l.queue_id
+        group by q.queue, q.max_attempts
+    loop
+        buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
+        if buried > 0 then
+            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._bury_lost(timestamptz, bigint) is
+'Moves jobs that lost their worker on their last attempt to the dead ones, so many at most.';
+
+-- ==== sql/queue/_lower_floor.sql
+
+create function pgq._lower_floor(queue_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
+    -- there.
+    insert into pgq.queue_floor (
+        queue_id,
+        label,
+        seq,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
+    )
+    select
+        f.queue_id,
+        '',
+        f.seq + 1,
+        s.floor_times,
+        s.floor_ids,
+        f.recorded_at,
+        f.safe_at,
+        f.candidate_at,
+        f.candidate_xid
+    from (
+        select g.*
+        from pgq.queue_floor as g
+        where g.queue_id = _lower_floor.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    cross join lateral (
+        select
+            array_agg(
+                case when j.below then j.visible_at else p.floor_time end order by p.place
+            ) as floor_times,
+            array_agg(
+                case when j.below then j.job_id else p.floor_id end order by p.place
+            ) as floor_ids,
+            bool_or(j.below) as below
+        from unnest(f.floor_times, f.floor_ids)
+            with ordinality as p (floor_time, floor_id, place)
+        left join lateral (
+            select
+                k.visible_at,
+                k.job_id,
+                (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
+            from pgq.job as k
+            where k.queue_id = f.queue_id
+                and k.priority = p.place - 1
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true
+    ) as s
+    where s.below
+    on conflict do nothing;
+
+    return found;
+end
+$$;
+
+comment on function pgq._lower_floor(bigint) is
+'Lowers the floors of a queue, whose floor lock the caller holds, to the first job below them, and
+says whether there was one.';
+
+-- ==== sql/queue/_sweep_labels.sql
+
+create function pgq._sweep_labels(queue_id bigint, moment timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Nobody has claimed by these for a day.
+    delete from pgq.queue_floor as f
+    where f.queue_id = _sweep_labels.queue_id
+        and f.label <> ''
+        and f.recorded_at < _sweep_labels.moment - interval '1 day';
+
+    -- Should the clock have been set back, a job may stand below the floor of its label, which then
+    -- starts again.
+    delete from pgq.queue_floor as f
+    where f.queue_id = _sweep_labels.queue_id
+        and f.label in (
+            select g.label
+            from (
+                select distinct on (h.label) h.label, h.floor_times, h.floor_ids
+                from pgq.queue_floor as h
+                where h.queue_id = _sweep_labels.queue_id
+                    and h.label <> ''
+                order by h.label, h.seq desc
+            ) as g
+            cross join lateral unnest(g.floor_times, g.floor_ids)
+                with ordinality as p (floor_time, floor_id, place)
+            cross join lateral (
+                select k.visible_at, k.job_id
+                from pgq.job as k
+                where -k.queue_id = -_sweep_labels.queue_id
+                    and k.label = substring(g.label from 2)
+                    and k.priority = p.place - 1
+                order by k.visible_at, k.job_id
+                limit 1
+            ) as j
+            where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
+        );
+
+    -- The labels that there are, found one after the other.
+    perform pgq._raise_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
+    from (
+        with recursive present as (
+            (
+                select j.label
+                from pgq.job as j
+                where -j.queue_id = -_sweep_labels.queue_id
+                    and j.label is not null
+                order by j.label
+                limit 1
+            )
+            union all
+            select (
+                select j.label
+                from pgq.job as j
+                where -j.queue_id = -_sweep_labels.queue_id
+                    and j.label > p.label
+                order by j.label
+                limit 1
+            )
+            from present as p
+            where p.label is not null
+        )
+
+        select p.label
+        from present as p
+        where p.label is not null
+        limit 1000
+    ) as l;
+end
+$$;
+
+comment on function pgq._sweep_labels(bigint, timestamptz) is
+'The part of cleanup that raises and lowers the floors of claims by label.';
+
+-- ==== sql/queue/_sweep_floors.sql
+
+create function pgq._sweep_floors(moment timestamptz)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select q.queue_id, q.queue
+        from pgq.queue as q
+        where exists (select from pgq.job as j where j.queue_id = q.queue_id)
+    loop
+        -- Workers may not be able to raise the floor themselves.
+        perform pgq._raise_floor(target.queue_id, null, _sweep_floors.moment);
+        perform pgq._sweep_labels(target.queue_id, _sweep_floors.moment);
+
+        perform
+        from pgq.queue_floor_lock as l
+        where l.queue_id = target.queue_id
+        for no key update skip locked;
+
+        if found and pgq._lower_floor(target.queue_id) then
+            return next row('floor lowered', target.queue, 1)::pgq.cleanup_report;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._sweep_floors(timestamptz) is
+'The part of cleanup that raises the floors of queues, and lowers those above a job that no claim
+would find.';
+
+-- ==== sql/queue/_clean_jobs.sql
+
+create function pgq._clean_jobs(moment timestamptz)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    report pgq.cleanup_report;
+    batch constant integer := 10000;
+    ended bigint := 0;
+begin
+    for report in
+        select r.*
+        from pgq._expire_jobs(
+            pgq._expired_jobs(_clean_jobs.moment, batch), _clean_jobs.moment
+        ) as r
+    loop
+        ended := ended + report.amount;
+        return next report;
+    end loop;
+
+    for report in
+        select r.*
+        from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r
+    loop
+        ended := ended + report.amount;
+        return next report;
+    end loop;
+
+    if ended >= batch then
+        return next row('more', 'jobs', 1)::pgq.cleanup_report;
+    end if;
+
+    return query
+    select r.*
+    from pgq._sweep_floors(_clean_jobs.moment) as r;
+
+    return query
+    with old as materialized (
+        select d.job_id
+        from pgq.queue as q
+        cross join lateral (
+            select e.job_id
+            from pgq.dead_job as e
+            where e.queue_id = q.queue_id
+                and e.died_at <= _clean_jobs.moment - q.retention
+            order by e.died_at
+            limit batch
+        ) as d
+        limit batch
+    ),
+
+    removed as (
+        delete from pgq.dead_job as d
+        where d.job_id = any(array(select o.job_id from old as o))
+        returning d.queue_id
+    )
+
+    select 'dead letters removed', q.queue::text, count(*)
+    from removed as r
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue;
+
+    -- An enqueue or a claim that was in progress when its queue was dropped. The ids of queues that
+    -- have jobs are found one after the other, without a look at all jobs.
+    with recursive having_jobs as (
+        (select j.queue_id from pgq.job as j order by j.queue_id limit 1)
+        union all
+        select (
+            select j.queue_id
+            from pgq.job as j
+            where j.queue_id > h.queue_id
+            order by j.queue_id
+            limit 1
+        )
+        from having_jobs as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.job as j
+    where j.job_id = any(array(
+        select k.job_id
+        from having_jobs as h
+        inner join pgq.job as k on k.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    delete from pgq.dead_job as d
+    where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
+end
+$$;
+
+comment on function pgq._clean_jobs(timestamptz) is
+'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
+workers.';
+
+-- ==== sql/queue/_jobs_of_segment.sql
+
+create function pgq._jobs_of_segment(
+    segment integer,
+    queue_id bigint,
+    max_jobs bigint,
+    dead boolean
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+begin
+    -- There is no index for this: it is asked for when a segment is to be emptied, and else never.
+    if _jobs_of_segment.dead then
+        return array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.segment = _jobs_of_segment.segment
+                and (
+                    _jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id
+                )
+            limit _jobs_of_segment.max_jobs
+        );
+    end if;
+
+    return array(
+        select j.job_id
+        from pgq.job as j
+        where j.segment = _jobs_of_segment.segment
+            and (_jobs_of_segment.queue_id is null or j.queue_id = _jobs_of_segment.queue_id)
+        limit _jobs_of_segment.max_jobs
+    );
+end
+$$;
+
+comment on function pgq._jobs_of_segment(integer, bigint, bigint, boolean) is
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, so
+many at most.';
+
+-- ==== sql/queue/_carry_jobs.sql
+
+create function pgq._carry_jobs(
+    leaf integer,
+    queue_id bigint,
+    moment timestamptz,
+    max_jobs integer
+)
+returns setof pgq.cleanup_report
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    living bigint[];
+    dead bigint[];
+begin
+    living := pgq._jobs_of_segment(
+        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.max_jobs, false
+    );
+    return query
+    select r.*
+    from pgq._expire_jobs(living, _carry_jobs.moment) as r;
+
+    living := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(living)
+            and j.segment = _carry_jobs.leaf
+        for update skip locked
+    );
+    dead := array(
+        select d.job_id
+        from pgq.dead_job as d
+        where d.job_id = any(
+            pgq._jobs_of_segment(
+                _carry_jobs.leaf,
+                _carry_jobs.queue_id,
+                _carry_jobs.max_jobs - cardinality(living),
+                true
+            )
+        )
+        for update skip locked
+    );
+
+    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
+    -- whose message is missing is carried without one.
+    execute format(
+        'insert into pgq.message (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            q.partition_id,
+            l.job_id,
+            m.published_at,
+            q.segment,
+            m.key,
+            m.headers,
+            m.payload,
+            m.body
+        from (
+            select j.job_id, j.queue_id, j.partition_id, j.log_offset
+            from pgq.job as j
+            where j.job_id = any($1)
+            union all
+            select d.job_id, d.queue_id, d.partition_id, d.log_offset
+            from pgq.dead_job as d
+            where d.job_id = any($2)
+        ) as l
+        inner join pgq.queue as q on q.queue_id = l.queue_id
+        cross join lateral (
+            select n.*
+            from pgq.message_%s as n
+            where n.partition_id = l.partition_id
+                and n.log_offset = l.log_offset
+            limit 1
+        ) as m
+        on conflict do nothing',
+        _carry_jobs.leaf
+    )
+    using living, dead;
+
+    return query
+    with moved as (
+        update pgq.job as j
+        set
+            segment = q.segment,
+            partition_id = q.partition_id,
+            log_offset = j.job_id
+        from pgq.queue as q
+        where j.job_id = any(living)
+            and q.queue_id = j.queue_id
+        returning j.job_id
+    ),
+
+    moved_dead as (
+        update pgq.dead_job as d
+        set
+            segment = q.segment,
+            partition_id = q.partition_id,
+            log_offset = d.job_id
+        from pgq.queue as q
+        where d.job_id = any(dead)
+            and q.queue_id = d.queue_id
+        returning d.job_id
+    )
+
+    select 'payloads moved', _carry_jobs.leaf::text, c.moved
+    from (
+        select (select count(*) from moved) + (select count(*) from moved_dead) as moved
+    ) as c
+    where c.moved > 0;
+end
+$$;
+
+comment on function pgq._carry_jobs(integer, bigint, timestamptz, integer) is
+'Carries the payloads of unfinished and dead jobs, of one queue or of all, from a segment to those
+written to now, a batch at a time. A job that somebody has locked is left for the next time.';
+
+-- ==== sql/queue/_has_archived.sql
+
+create function pgq._has_archived(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    found_one boolean;
+begin
+    execute format(
+        'select exists (
+            select
+            from pgq.job_archive_%s as a
+            inner join pgq.queue as q on q.queue_id = a.queue_id
+        )',
+        _has_archived.segment
+    )
+    into found_one;
+    return found_one;
+end
+$$;
+
+comment on function pgq._has_archived(integer) is
+'Whether a segment holds finished jobs of a queue that is still there.';
+
+-- ==== sql/queue/_remove_archived.sql
+
+create function pgq._remove_archived(segment integer, queue_id bigint, max_jobs bigint)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    removed bigint;
+begin
+    execute format(
+        'delete from pgq.job_archive_%1$s as a
+        where a.ctid = any(array(
+            select b.ctid
+            from pgq.job_archive_%1$s as b
+            where b.queue_id = $1
+            limit $2
+        ))',
+        _remove_archived.segment
+    )
+    using _remove_archived.queue_id, _remove_archived.max_jobs;
+    get diagnostics removed = row_count;
+    return removed;
+end
+$$;
+
+comment on function pgq._remove_archived(integer, bigint, bigint) is
+'Removes finished jobs of a queue from a segment, so many at most, and returns how many.';
+
+-- ==== sql/queue/_settle_queues.sql
+
+create function pgq._settle_queues(storage_class_id bigint, segment integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    update pgq.queue as q
+    set segment = _settle_queues.segment
+    where q.storage_class_id = _settle_queues.storage_class_id;
+end
+$$;
+
+comment on function pgq._settle_queues(bigint, integer) is
+'Moves the queues of a storage class, whose row the caller has locked, to the segment that it moves
+to.';
 
 -- ==== sql/bulk/_fail_write_lost.sql
 
@@ -14702,7 +15909,7 @@ begin
             pgq._clock(),
             _check_chunk_options.delay,
             null,
-            (_check_chunk_options.target).retention
+            (_check_chunk_options.target).job_ttl
         );
     end if;
     if _check_chunk_options.labels is not null then
@@ -15285,7 +16492,7 @@ begin
         t.partitions,
         w.queue_id,
         q.queue,
-        q.retention,
+        q.job_ttl,
         w.committed_at
     into
         target.bulk_write_id,
@@ -15296,7 +16503,7 @@ begin
         target.partitions,
         target.queue_id,
         target.queue,
-        target.retention,
+        target.job_ttl,
         ended_at
     from pgq.bulk_write as w
     left join pgq.topic as t on t.topic_id = w.topic_id
@@ -16610,12 +17817,12 @@ declare
     moment timestamptz := pgq._clock();
     late record;
 begin
-    select c.task, c.chunk, c.delay, q.queue, q.retention
+    select c.task, c.chunk, c.delay, q.queue, q.job_ttl
     into late
     from pgq.staged_chunk as c
     inner join pgq.queue as q on q.queue_id = _check_staged_delays.queue_id
     where c.write_id = _check_staged_delays.write_id
-        and moment + c.delay >= moment + q.retention
+        and moment + c.delay >= moment + q.job_ttl
     order by c.task, c.chunk
     limit 1;
 
@@ -16624,17 +17831,17 @@ begin
             late.chunk, late.task
             using errcode = '22023',
                 detail = format(
-                    'Their delay is %s; the retention of queue "%s" is %s by now.',
-                    late.delay, late.queue, late.retention
+                    'Their delay is %s; the job_ttl of queue "%s" is %s by now.',
+                    late.delay, late.queue, late.job_ttl
                 ),
-                hint = 'Nothing was published. Lengthen the retention with pgq.alter_queue and '
+                hint = 'Nothing was published. Lengthen job_ttl with pgq.alter_queue and '
                     'call it again, or start the write again with another delay.';
     end if;
 end
 $$;
 
 comment on function pgq._check_staged_delays(uuid, bigint) is
-'Refuses staged jobs that a queue takes no longer, since its retention has become shorter (22023).';
+'Refuses staged jobs that a queue takes no longer, since its job_ttl has become shorter (22023).';
 
 -- ==== sql/bulk/_publish_staged.sql
 
@@ -16977,547 +18184,7 @@ $$;
 comment on function pgq._enqueue_row() is
 'Calls enqueue for each row inserted into enqueue_rows.';
 
--- ==== sql/operations/_expired_jobs.sql
-
-create function pgq._expired_jobs(moment timestamptz, max_jobs integer)
-returns bigint[]
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    place record;
-    found_ids bigint[] := '{}';
-    more_ids bigint[];
-    few constant integer := 100;
-begin
-    -- Those that are due longest are looked at: a few of each priority, and more only where all of
-    -- these have expired. One that stands further behind is passed over by claims, and found when
-    -- its turn comes or its segment is emptied.
-    for place in
-        select q.queue_id, p.priority, f.seen, f.expired_ids, f.last_at, f.last_id
-        from pgq.queue as q
-        cross join generate_series(0, 9) as p (priority)
-        cross join lateral (
-            select
-                count(*) as seen,
-                array_agg(j.job_id) filter (
-                    where j.expires_at <= _expired_jobs.moment
-                    and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
-                ) as expired_ids,
-                max(j.visible_at) as last_at,
-                (array_agg(j.job_id order by j.visible_at desc, j.job_id desc))[1] as last_id
-            from (
-                select k.job_id, k.expires_at, k.visible_at, k.lease_token
-                from pgq.job as k
-                where k.queue_id = q.queue_id
-                    and k.priority = p.priority
-                order by k.visible_at, k.job_id
-                limit few
-            ) as j
-        ) as f
-        where f.expired_ids is not null
-    loop
-        found_ids := found_ids || place.expired_ids;
-        exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
-        continue when place.seen < few or cardinality(place.expired_ids) * 2 < few;
-
-        more_ids := array(
-            select j.job_id
-            from (
-                select k.job_id, k.expires_at, k.visible_at, k.lease_token
-                from pgq.job as k
-                where k.queue_id = place.queue_id
-                    and k.priority = place.priority
-                    and (k.visible_at, k.job_id) > (place.last_at, place.last_id)
-                order by k.visible_at, k.job_id
-                limit _expired_jobs.max_jobs - cardinality(found_ids)
-            ) as j
-            where j.expires_at <= _expired_jobs.moment
-                and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
-        );
-        found_ids := found_ids || more_ids;
-    end loop;
-
-    return found_ids[1:_expired_jobs.max_jobs];
-end
-$$;
-
-comment on function pgq._expired_jobs(timestamptz, integer) is
-'Jobs that are past their retention and held by no worker, so many at most.';
-
--- ==== sql/operations/_expire_jobs.sql
-
-create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
-returns setof pgq.cleanup_report
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    expired_ids bigint[];
-begin
-    expired_ids := array(
-        select j.job_id
-        from pgq.job as j
-        where j.job_id = any(_expire_jobs.job_ids)
-            and j.expires_at <= _expire_jobs.moment
-            and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
-        for update skip locked
-    );
-
-    return query
-    with expired as (
-        delete from pgq.job as j
-        where j.job_id = any(expired_ids)
-        returning j.*
-    ),
-
-    archived as (
-        insert into pgq.job_archive (
-            job_id,
-            queue_id,
-            ended_at,
-            segment,
-            attempt,
-            outcome,
-            label,
-            last_error,
-            partition_id,
-            log_offset
-        )
-        select
-            e.job_id,
-            e.queue_id,
-            _expire_jobs.moment,
-            e.segment,
-            e.attempt,
-            'expired',
-            e.label,
-            e.last_error,
-            nullif(e.partition_id, q.partition_id),
-            case when q.partition_id <> e.partition_id then e.log_offset end
-        from expired as e
-        inner join pgq.queue as q on q.queue_id = e.queue_id
-        where q.archive
-    )
-
-    select 'jobs expired', q.queue::text, count(*)
-    from expired as e
-    inner join pgq.queue as q on q.queue_id = e.queue_id
-    group by q.queue;
-end
-$$;
-
-comment on function pgq._expire_jobs(bigint[], timestamptz) is
-'Of these jobs, removes those that are past their retention and held by no worker.';
-
--- ==== sql/operations/_bury_lost.sql
-
-create function pgq._bury_lost(moment timestamptz, max_jobs bigint)
-returns setof pgq.cleanup_report
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    target record;
-    buried bigint;
-begin
-    for target in
-        select q.queue, q.max_attempts, array_agg(l.job_id) as job_ids
-        from (
-            select j.job_id, j.queue_id
-            from pgq.job as j
-            inner join pgq.queue as p on p.queue_id = j.queue_id
-            where j.last_attempt
-                and j.visible_at <= _bury_lost.moment
-                -- It may have been raised since.
-                and j.attempt >= p.max_attempts
-            order by j.visible_at
-            limit _bury_lost.max_jobs
-        ) as l
-        inner join pgq.queue as q on q.queue_id = l.queue_id
-        group by q.queue, q.max_attempts
-    loop
-        buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
-        if buried > 0 then
-            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
-        end if;
-    end loop;
-end
-$$;
-
-comment on function pgq._bury_lost(timestamptz, bigint) is
-'Moves jobs that lost their worker on their last attempt to the dead ones, so many at most.';
-
--- ==== sql/operations/_lower_floor.sql
-
-create function pgq._lower_floor(queue_id bigint)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
-    -- there.
-    insert into pgq.queue_floor (
-        queue_id,
-        label,
-        seq,
-        floor_times,
-        floor_ids,
-        recorded_at,
-        safe_at,
-        candidate_at,
-        candidate_xid
-    )
-    select
-        f.queue_id,
-        '',
-        f.seq + 1,
-        s.floor_times,
-        s.floor_ids,
-        f.recorded_at,
-        f.safe_at,
-        f.candidate_at,
-        f.candidate_xid
-    from (
-        select g.*
-        from pgq.queue_floor as g
-        where g.queue_id = _lower_floor.queue_id
-            and g.label = ''
-        order by g.seq desc
-        limit 1
-    ) as f
-    cross join lateral (
-        select
-            array_agg(
-                case when j.below then j.visible_at else p.floor_time end order by p.place
-            ) as floor_times,
-            array_agg(
-                case when j.below then j.job_id else p.floor_id end order by p.place
-            ) as floor_ids,
-            bool_or(j.below) as below
-        from unnest(f.floor_times, f.floor_ids)
-            with ordinality as p (floor_time, floor_id, place)
-        left join lateral (
-            select
-                k.visible_at,
-                k.job_id,
-                (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
-            from pgq.job as k
-            where k.queue_id = f.queue_id
-                and k.priority = p.place - 1
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true
-    ) as s
-    where s.below
-    on conflict do nothing;
-
-    return found;
-end
-$$;
-
-comment on function pgq._lower_floor(bigint) is
-'Lowers the floors of a queue, whose floor lock the caller holds, to the first job below them, and
-says whether there was one.';
-
--- ==== sql/operations/_sweep_labels.sql
-
-create function pgq._sweep_labels(queue_id bigint, moment timestamptz)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    -- Nobody has claimed by these for a day.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label <> ''
-        and f.recorded_at < _sweep_labels.moment - interval '1 day';
-
-    -- Should the clock have been set back, a job may stand below the floor of its label, which then
-    -- begins anew.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label in (
-            select g.label
-            from (
-                select distinct on (h.label) h.label, h.floor_times, h.floor_ids
-                from pgq.queue_floor as h
-                where h.queue_id = _sweep_labels.queue_id
-                    and h.label <> ''
-                order by h.label, h.seq desc
-            ) as g
-            cross join lateral unnest(g.floor_times, g.floor_ids)
-                with ordinality as p (floor_time, floor_id, place)
-            cross join lateral (
-                select k.visible_at, k.job_id
-                from pgq.job as k
-                where -k.queue_id = -_sweep_labels.queue_id
-                    and k.label = substring(g.label from 2)
-                    and k.priority = p.place - 1
-                order by k.visible_at, k.job_id
-                limit 1
-            ) as j
-            where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
-        );
-
-    -- The labels that there are, found one after the other.
-    perform pgq._raise_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
-    from (
-        with recursive present as (
-            (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label is not null
-                order by j.label
-                limit 1
-            )
-            union all
-            select (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label > p.label
-                order by j.label
-                limit 1
-            )
-            from present as p
-            where p.label is not null
-        )
-
-        select p.label
-        from present as p
-        where p.label is not null
-        limit 1000
-    ) as l;
-end
-$$;
-
-comment on function pgq._sweep_labels(bigint, timestamptz) is
-'The part of cleanup that raises and lowers the floors of claims by label.';
-
--- ==== sql/operations/_sweep_floors.sql
-
-create function pgq._sweep_floors(moment timestamptz)
-returns setof pgq.cleanup_report
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    target record;
-begin
-    for target in
-        select q.queue_id, q.queue
-        from pgq.queue as q
-        where exists (select from pgq.job as j where j.queue_id = q.queue_id)
-    loop
-        -- Workers may not be able to raise the floor themselves.
-        perform pgq._raise_floor(target.queue_id, null, _sweep_floors.moment);
-        perform pgq._sweep_labels(target.queue_id, _sweep_floors.moment);
-
-        perform
-        from pgq.queue_floor_lock as l
-        where l.queue_id = target.queue_id
-        for no key update skip locked;
-
-        if found and pgq._lower_floor(target.queue_id) then
-            return next row('floor lowered', target.queue, 1)::pgq.cleanup_report;
-        end if;
-    end loop;
-end
-$$;
-
-comment on function pgq._sweep_floors(timestamptz) is
-'The part of cleanup that raises the floors of queues, and lowers those above a job that no claim
-would find.';
-
--- ==== sql/operations/_clean_jobs.sql
-
-create function pgq._clean_jobs(moment timestamptz)
-returns setof pgq.cleanup_report
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    report pgq.cleanup_report;
-    batch constant integer := 10000;
-    ended bigint := 0;
-begin
-    for report in
-        select r.*
-        from pgq._expire_jobs(
-            pgq._expired_jobs(_clean_jobs.moment, batch), _clean_jobs.moment
-        ) as r
-    loop
-        ended := ended + report.amount;
-        return next report;
-    end loop;
-
-    for report in
-        select r.*
-        from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r
-    loop
-        ended := ended + report.amount;
-        return next report;
-    end loop;
-
-    if ended >= batch then
-        return next row('more', 'jobs', 1)::pgq.cleanup_report;
-    end if;
-
-    return query
-    select r.*
-    from pgq._sweep_floors(_clean_jobs.moment) as r;
-
-    return query
-    with old as materialized (
-        select d.job_id
-        from pgq.queue as q
-        cross join lateral (
-            select e.job_id
-            from pgq.dead_job as e
-            where e.queue_id = q.queue_id
-                and e.died_at <= _clean_jobs.moment - q.retention
-            order by e.died_at
-            limit batch
-        ) as d
-        limit batch
-    ),
-
-    removed as (
-        delete from pgq.dead_job as d
-        where d.job_id = any(array(select o.job_id from old as o))
-        returning d.queue_id
-    )
-
-    select 'dead letters removed', q.queue::text, count(*)
-    from removed as r
-    inner join pgq.queue as q on q.queue_id = r.queue_id
-    group by q.queue;
-
-    -- An enqueue or a claim that was under way when its queue was dropped. The ids of queues that
-    -- have jobs are found one after the other, without a look at all jobs.
-    with recursive having_jobs as (
-        (select j.queue_id from pgq.job as j order by j.queue_id limit 1)
-        union all
-        select (
-            select j.queue_id
-            from pgq.job as j
-            where j.queue_id > h.queue_id
-            order by j.queue_id
-            limit 1
-        )
-        from having_jobs as h
-        where h.queue_id is not null
-    )
-
-    delete from pgq.job as j
-    where j.job_id = any(array(
-        select k.job_id
-        from having_jobs as h
-        inner join pgq.job as k on k.queue_id = h.queue_id
-        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
-        limit batch
-    ));
-    delete from pgq.dead_job as d
-    where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
-end
-$$;
-
-comment on function pgq._clean_jobs(timestamptz) is
-'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
-workers.';
-
--- ==== sql/operations/_clean_positions.sql
-
-create function pgq._clean_positions()
-returns setof pgq.cleanup_report
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    target record;
-    trimmed bigint;
-    total bigint := 0;
-begin
-    -- Each journal keeps its last 1000 rows.
-    for target in
-        select l.group_id, l.partition, l.topic, l.consumer_group, e.seq - 1000 as keep_from
-        from pgq.group_partition as l
-        cross join lateral (
-            select k.seq
-            from pgq.group_position as k
-            where k.group_id = l.group_id
-                and k.partition = l.partition
-            order by k.seq desc
-            limit 1
-        ) as e
-        cross join lateral (
-            select k.seq
-            from pgq.group_position as k
-            where k.group_id = l.group_id
-                and k.partition = l.partition
-                and k.seq >= l.trimmed_seq
-            order by k.seq
-            limit 1
-        ) as s
-        where s.seq < e.seq - 1000
-    loop
-        if total >= 20000 then
-            return next row('more', 'positions', 1)::pgq.cleanup_report;
-            exit;
-        end if;
-
-        -- A member that has this row locked is let be. The change of the row makes one whose
-        -- snapshot is older than the trimming try again.
-        perform
-        from pgq.group_partition as l
-        where l.group_id = target.group_id
-            and l.partition = target.partition
-        for no key update skip locked;
-        continue when not found;
-
-        update pgq.group_partition as l
-        set trimmed_seq = target.keep_from
-        where l.group_id = target.group_id
-            and l.partition = target.partition;
-
-        delete from pgq.group_position as j
-        where j.group_id = target.group_id
-            and j.partition = target.partition
-            and j.seq < target.keep_from;
-        get diagnostics trimmed = row_count;
-
-        total := total + trimmed;
-        return next row(
-            'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
-        )::pgq.cleanup_report;
-    end loop;
-end
-$$;
-
-comment on function pgq._clean_positions() is
-'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows.';
-
--- ==== sql/operations/_dropped_targets.sql
+-- ==== sql/bulk/_dropped_targets.sql
 
 create function pgq._dropped_targets()
 returns table (topic_id bigint, queue_id bigint)
@@ -17555,7 +18222,7 @@ $$;
 comment on function pgq._dropped_targets() is
 'The topics and queues that bulk writes went to and that are dropped by now; 0 stands for none.';
 
--- ==== sql/operations/_forget_write.sql
+-- ==== sql/bulk/_forget_write.sql
 
 create function pgq._forget_write(bulk_write_id bigint)
 returns boolean
@@ -17600,7 +18267,7 @@ $$;
 comment on function pgq._forget_write(bigint) is
 'Forgets a bulk write, unless somebody is at work on it; true when it was an open one.';
 
--- ==== sql/operations/_clean_writes.sql
+-- ==== sql/bulk/_clean_writes.sql
 
 create function pgq._clean_writes(moment timestamptz)
 returns setof pgq.cleanup_report
@@ -17727,170 +18394,7 @@ comment on function pgq._clean_writes(timestamptz) is
 'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.
 It waits for nobody, and removes 1000 of a kind at most.';
 
--- ==== sql/operations/_jobs_of_segment.sql
-
-create function pgq._jobs_of_segment(
-    segment integer,
-    queue_id bigint,
-    max_jobs bigint,
-    dead boolean
-)
-returns bigint[]
-language plpgsql
-volatile
-parallel unsafe
-set enable_seqscan = on
-as $$
-#variable_conflict use_column
-begin
-    -- There is no index for this: it is asked for when a segment is to be emptied, and else never.
-    if _jobs_of_segment.dead then
-        return array(
-            select d.job_id
-            from pgq.dead_job as d
-            where d.segment = _jobs_of_segment.segment
-                and (
-                    _jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id
-                )
-            limit _jobs_of_segment.max_jobs
-        );
-    end if;
-
-    return array(
-        select j.job_id
-        from pgq.job as j
-        where j.segment = _jobs_of_segment.segment
-            and (_jobs_of_segment.queue_id is null or j.queue_id = _jobs_of_segment.queue_id)
-        limit _jobs_of_segment.max_jobs
-    );
-end
-$$;
-
-comment on function pgq._jobs_of_segment(integer, bigint, bigint, boolean) is
-'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, so
-many at most.';
-
--- ==== sql/operations/_carry_jobs.sql
-
-create function pgq._carry_jobs(
-    leaf integer,
-    queue_id bigint,
-    moment timestamptz,
-    max_jobs integer
-)
-returns setof pgq.cleanup_report
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    living bigint[];
-    dead bigint[];
-begin
-    living := pgq._jobs_of_segment(
-        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.max_jobs, false
-    );
-    return query
-    select r.*
-    from pgq._expire_jobs(living, _carry_jobs.moment) as r;
-
-    living := array(
-        select j.job_id
-        from pgq.job as j
-        where j.job_id = any(living)
-            and j.segment = _carry_jobs.leaf
-        for update skip locked
-    );
-    dead := array(
-        select d.job_id
-        from pgq.dead_job as d
-        where d.job_id = any(
-            pgq._jobs_of_segment(
-                _carry_jobs.leaf,
-                _carry_jobs.queue_id,
-                _carry_jobs.max_jobs - cardinality(living),
-                true
-            )
-        )
-        for update skip locked
-    );
-
-    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
-    -- whose message is missing is carried without one.
-    execute format(
-        'insert into pgq.message (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select
-            q.partition_id,
-            l.job_id,
-            m.published_at,
-            q.segment,
-            m.key,
-            m.headers,
-            m.payload,
-            m.body
-        from (
-            select j.job_id, j.queue_id, j.partition_id, j.log_offset
-            from pgq.job as j
-            where j.job_id = any($1)
-            union all
-            select d.job_id, d.queue_id, d.partition_id, d.log_offset
-            from pgq.dead_job as d
-            where d.job_id = any($2)
-        ) as l
-        inner join pgq.queue as q on q.queue_id = l.queue_id
-        cross join lateral (
-            select n.*
-            from pgq.message_%s as n
-            where n.partition_id = l.partition_id
-                and n.log_offset = l.log_offset
-            limit 1
-        ) as m
-        on conflict do nothing',
-        _carry_jobs.leaf
-    )
-    using living, dead;
-
-    return query
-    with moved as (
-        update pgq.job as j
-        set
-            segment = q.segment,
-            partition_id = q.partition_id,
-            log_offset = j.job_id
-        from pgq.queue as q
-        where j.job_id = any(living)
-            and q.queue_id = j.queue_id
-        returning j.job_id
-    ),
-
-    moved_dead as (
-        update pgq.dead_job as d
-        set
-            segment = q.segment,
-            partition_id = q.partition_id,
-            log_offset = d.job_id
-        from pgq.queue as q
-        where d.job_id = any(dead)
-            and q.queue_id = d.queue_id
-        returning d.job_id
-    )
-
-    select 'payloads moved', _carry_jobs.leaf::text, c.moved
-    from (
-        select (select count(*) from moved) + (select count(*) from moved_dead) as moved
-    ) as c
-    where c.moved > 0;
-end
-$$;
-
-comment on function pgq._carry_jobs(integer, bigint, timestamptz, integer) is
-'Carries the payloads of unfinished and dead jobs, of one queue or of all, from a segment to those
-written to now, a batch at a time. A job that somebody has locked is left for the next time.';
-
--- ==== sql/operations/_clean_leftovers.sql
+-- ==== sql/retention/_clean_leftovers.sql
 
 create function pgq._clean_leftovers(moment timestamptz)
 returns setof pgq.cleanup_report
@@ -17913,19 +18417,7 @@ begin
         for update skip locked
     loop
         -- What goes, goes from sight first.
-        delete from pgq.segment_range as r
-        using pgq.segment_range as s
-        where s.partition_id = target.partition_id
-            and s.segment = target.segment
-            and s.first_offset between target.first_offset and target.last_offset
-            and r.partition_id = s.partition_id
-            and r.first_offset <= s.first_offset
-            and exists (
-                select
-                from pgq.segment_range as n
-                where n.partition_id = s.partition_id
-                    and n.first_offset > s.first_offset
-            );
+        perform pgq._hide_leftover(target);
 
         if target.queue_id is not null then
             -- Jobs that live on keep their payloads, elsewhere.
@@ -17969,18 +18461,7 @@ begin
 
         archived := 0;
         if target.queue_id is not null and budget > 0 then
-            execute format(
-                'delete from pgq.job_archive_%1$s as a
-                where a.ctid = any(array(
-                    select b.ctid
-                    from pgq.job_archive_%1$s as b
-                    where b.queue_id = $1
-                    limit $2
-                ))',
-                target.segment
-            )
-            using target.queue_id, budget;
-            get diagnostics archived = row_count;
+            archived := pgq._remove_archived(target.segment, target.queue_id, budget);
             budget := budget - archived;
         end if;
 
@@ -18012,7 +18493,7 @@ comment on function pgq._clean_leftovers(timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';
 
--- ==== sql/operations/_close_segments.sql
+-- ==== sql/retention/_close_segments.sql
 
 create function pgq._close_segments(
     started pg_snapshot,
@@ -18096,7 +18577,28 @@ $$;
 comment on function pgq._close_segments(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';
 
--- ==== sql/operations/_segment_due.sql
+-- ==== sql/retention/_class_in_use.sql
+
+create function pgq._class_in_use(storage_class_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return exists (
+        select from pgq.topic as t where t.storage_class_id = _class_in_use.storage_class_id
+    ) or exists (
+        select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
+    );
+end
+$$;
+
+comment on function pgq._class_in_use(bigint) is
+'Whether a topic or a queue keeps its messages in a storage class.';
+
+-- ==== sql/retention/_segment_due.sql
 
 create function pgq._segment_due(storage_class_id bigint, moment timestamptz)
 returns boolean
@@ -18136,19 +18638,15 @@ begin
     end if;
 
     -- One that nobody uses any more goes at once.
-    return not exists (
-        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
-    ) and not exists (
-        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
-    );
+    return not pgq._class_in_use(class.storage_class_id);
 end
 $$;
 
 comment on function pgq._segment_due(bigint, timestamptz) is
-'Whether a storage class has to go on to another segment, or can be forgotten: its open one is old
+'Whether a storage class has to move to another segment, or can be removed: its open one is old
 or large enough, or nobody uses it.';
 
--- ==== sql/operations/_seal_segment.sql
+-- ==== sql/retention/_seal_segment.sql
 
 create function pgq._seal_segment(storage_class_id bigint, moment timestamptz)
 returns integer
@@ -18181,11 +18679,7 @@ begin
         return null;
     end if;
 
-    used := exists (
-        select from pgq.topic as t where t.storage_class_id = class.storage_class_id
-    ) or exists (
-        select from pgq.queue as q where q.storage_class_id = class.storage_class_id
-    );
+    used := pgq._class_in_use(class.storage_class_id);
 
     if class.segment is null then
         -- Nobody keeps anything in this class any more.
@@ -18230,19 +18724,17 @@ begin
         where c.storage_class_id = class.storage_class_id;
     end if;
 
-    update pgq.queue as q
-    set segment = class.segment
-    where q.storage_class_id = class.storage_class_id;
+    perform pgq._settle_queues(class.storage_class_id, class.segment);
 
     return leaf;
 end
 $$;
 
 comment on function pgq._seal_segment(bigint, timestamptz) is
-'Lets a storage class go on to a new segment when its open one is old or large enough, and returns
+'Moves a storage class to a new segment when its open one is old or large enough, and returns
 the number of the one before; forgets a class that is out of use.';
 
--- ==== sql/operations/_seal_segments.sql
+-- ==== sql/retention/_seal_segments.sql
 
 create function pgq._seal_segments(moment timestamptz)
 returns setof pgq.cleanup_report
@@ -18275,10 +18767,10 @@ end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
-'The part of cleanup that lets storage classes go on to a new segment, and forgets those out of
+'The part of cleanup that moves storage classes to a new segment, and removes those out of
 use.';
 
--- ==== sql/operations/_truncate_segment.sql
+-- ==== sql/retention/_truncate_segment.sql
 
 create function pgq._truncate_segment(segment integer)
 returns setof pgq.cleanup_report
@@ -18288,7 +18780,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- Only those who read this very segment are in the way. Wait a moment at most, and try again
+    -- Only those who read this very segment block this. Wait a moment at most, and try again
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
@@ -18306,14 +18798,7 @@ begin
             return;
     end;
 
-    -- The log of a partition begins behind what is removed. Older messages that were to be kept
-    -- longer, before its retention became shorter, go from sight with it.
-    delete from pgq.segment_range as r
-    using pgq.segment_range as s
-    where s.segment = _truncate_segment.segment
-        and r.partition_id = s.partition_id
-        and r.first_offset <= s.first_offset;
-
+    perform pgq._forget_segment(_truncate_segment.segment);
     delete from pgq.leftover as o
     where o.segment = _truncate_segment.segment;
     delete from pgq.segment as s
@@ -18329,7 +18814,7 @@ $$;
 comment on function pgq._truncate_segment(integer) is
 'Empties a segment that nobody needs any more, unless somebody is reading it.';
 
--- ==== sql/operations/_truncate_segments.sql
+-- ==== sql/retention/_truncate_segments.sql
 
 create function pgq._truncate_segments(moment timestamptz)
 returns setof pgq.cleanup_report
@@ -18341,7 +18826,6 @@ as $$
 declare
     target record;
     bytes bigint;
-    archived boolean;
     carried bigint;
     budget bigint := 10000;
 begin
@@ -18377,16 +18861,7 @@ begin
         end if;
 
         if target.out_of_use then
-            execute format(
-                'select exists (
-                    select
-                    from pgq.job_archive_%s as a
-                    inner join pgq.queue as q on q.queue_id = a.queue_id
-                )',
-                target.segment
-            )
-            into archived;
-            target.out_of_use := not archived;
+            target.out_of_use := not pgq._has_archived(target.segment);
         end if;
 
         continue when not target.out_of_use
@@ -18429,7 +18904,7 @@ $$;
 comment on function pgq._truncate_segments(timestamptz) is
 'The part of cleanup that empties closed segments whose messages are older than their retention.';
 
--- ==== sql/operations/cleanup.sql
+-- ==== sql/retention/cleanup.sql
 
 create function pgq.cleanup()
 returns setof pgq.cleanup_report
@@ -18444,7 +18919,7 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    -- An id that is higher than all those at work: not if this transaction had one before.
+    -- An id that is higher than all that run now: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();
     horizon xid8 := case
         when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
@@ -18524,7 +18999,7 @@ comment on table pgq.kept_grant is
 granted again when its transaction ends, then removed.';
 comment on column pgq.kept_grant.statement is 'The GRANT.';
 
--- ==== sql/shared/leaves.sql
+-- ==== sql/store/leaves.sql
 
 -- The leaves that an installation starts with: those that statements name. More are made when all
 -- of these are in use.
@@ -18540,8 +19015,11 @@ $leaves$;
 
 -- ==== sql/log/views.sql
 
+-- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
+-- views do not use the helpers, except for two that are open to all; the one that shows data asks
+-- for a key that only the views can read.
 -- The linter cannot lay out lateral joins.
--- noqa: disable=LT02,ST09
+-- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
 create view pgq.messages
 with (security_barrier) as
@@ -18580,6 +19058,205 @@ comment on column pgq.messages.headers is 'Its headers, a JSON object; null: non
 comment on column pgq.messages.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.messages.body is 'Its content as raw bytes; null when it has a payload.';
 comment on column pgq.messages.partition_id is 'What check_range returns for its partition.';
+
+create view pgq.group_lag
+with (security_barrier) as
+select
+    l.topic,
+    l.consumer_group,
+    l.partition,
+    q.next_offset - 1 as committed_offset,
+    s.last_offset,
+    s.last_offset - q.next_offset + 1 as lag,
+    s.published_at as oldest_published_at,
+    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until
+from pgq.group_partition as l
+inner join pgq.partition as p on p.partition_id = l.partition_id
+cross join lateral (
+    select j.next_offset, j.leased_until
+    from pgq.group_position as j
+    where j.group_id = l.group_id
+        and j.partition = l.partition
+    order by j.seq desc
+    limit 1
+) as q
+cross join lateral pgq._partition_figures(
+    (select k.key from pgq.view_key as k),
+    p.partition_id,
+    p.segment,
+    p.segment_first_offset,
+    q.next_offset,
+    null
+) as s;
+
+comment on view pgq.group_lag is
+'How far each consumer group is behind, per partition; lag = last_offset - committed_offset.';
+comment on column pgq.group_lag.topic is 'The topic.';
+comment on column pgq.group_lag.consumer_group is 'The group.';
+comment on column pgq.group_lag.partition is 'The partition, from 0.';
+comment on column pgq.group_lag.committed_offset is
+'The last offset that the group has processed; 0: none. It reads the next one.';
+comment on column pgq.group_lag.last_offset is
+'The newest offset of the partition; 0: no message yet.';
+comment on column pgq.group_lag.lag is 'How many messages the group has before it.';
+comment on column pgq.group_lag.oldest_published_at is
+'When the next message for the group was published; null: it has caught up.';
+comment on column pgq.group_lag.leased_until is
+'Until when a member has the partition; null: nobody.';
+
+create view pgq.topic_stats
+with (security_barrier) as
+select
+    p.topic,
+    p.partition,
+    s.first_offset,
+    s.last_offset,
+    s.last_offset - s.first_offset + 1 as messages,
+    s.last_offset + 1 - s.since_offset as published_last_minute
+from pgq.partition as p
+cross join lateral pgq._partition_figures(
+    (select k.key from pgq.view_key as k),
+    p.partition_id,
+    p.segment,
+    p.segment_first_offset,
+    null,
+    pgq._clock() - interval '1 minute'
+) as s;
+
+comment on view pgq.topic_stats is 'What each topic partition holds, and how much came in lately.';
+comment on column pgq.topic_stats.topic is 'The topic.';
+comment on column pgq.topic_stats.partition is 'The partition, from 0.';
+comment on column pgq.topic_stats.first_offset is 'The oldest offset that is kept.';
+comment on column pgq.topic_stats.last_offset is
+'The newest offset; 0: no message yet.';
+comment on column pgq.topic_stats.messages is 'How many messages are kept.';
+comment on column pgq.topic_stats.published_last_minute is
+'How many came in during the last minute.';
+
+-- ==== sql/queue/views.sql
+
+-- Whoever reads a view needs the right to the functions in it, though not to its tables: the clock
+-- is open to all, and no other is used.
+-- The linter cannot lay out lateral joins.
+-- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
+
+create view pgq.queue_stats
+with (security_barrier) as
+select
+    q.queue,
+    coalesce(s.ready, 0) as ready,
+    coalesce(s.leased, 0) as leased,
+    coalesce(s.delayed, 0) as delayed,
+    coalesce(s.expired, 0) as expired,
+    (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
+    coalesce(date_part('epoch', c.moment - s.oldest), 0) as oldest_ready_seconds,
+    q.paused
+from pgq.queue as q
+cross join lateral (select pgq._clock() as moment limit 1) as c
+cross join lateral (
+    select
+        count(*) filter (where not e.expired and j.visible_at <= c.moment) as ready,
+        count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
+        count(*) filter (
+            where not e.expired and j.visible_at > c.moment and j.lease_token is null
+        ) as delayed,
+        count(*) filter (
+            where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
+        ) as expired,
+        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest
+    from pgq.job as j
+    cross join lateral (
+        select coalesce(j.expires_at <= c.moment, false) as expired
+    ) as e
+    where j.queue_id = q.queue_id
+) as s;
+
+comment on view pgq.queue_stats is 'How many jobs each queue has, by state.';
+comment on column pgq.queue_stats.queue is 'The queue.';
+comment on column pgq.queue_stats.ready is 'Jobs that may be claimed now.';
+comment on column pgq.queue_stats.leased is 'Jobs that a worker has.';
+comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
+comment on column pgq.queue_stats.expired is
+'Jobs past the job_ttl of their queue, until cleanup removes them.';
+comment on column pgq.queue_stats.dead is 'Dead letters.';
+comment on column pgq.queue_stats.oldest_ready_seconds is
+'For how many seconds the job that is due longest has been due; 0: none is.';
+comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
+
+create view pgq.dead_letters
+with (security_barrier) as
+select
+    q.queue,
+    d.job_id,
+    d.attempt,
+    d.last_error,
+    d.died_at,
+    d.priority::integer as priority,
+    d.label,
+    m.key,
+    m.headers,
+    m.payload,
+    m.body
+from pgq.dead_job as d
+inner join pgq.queue as q on q.queue_id = d.queue_id
+left join pgq.message as m
+    on m.segment = d.segment
+    and m.partition_id = d.partition_id
+    and m.log_offset = d.log_offset;
+
+comment on view pgq.dead_letters is
+'Jobs that used up their attempts; pgq.redrive puts them back, pgq.purge_queue removes them.';
+comment on column pgq.dead_letters.queue is 'The queue.';
+comment on column pgq.dead_letters.job_id is 'The id of the job.';
+comment on column pgq.dead_letters.attempt is 'How often it was delivered.';
+comment on column pgq.dead_letters.last_error is
+'What the last nack said, or that its lease ran out.';
+comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
+comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
+comment on column pgq.dead_letters.label is 'Its label; null: none.';
+comment on column pgq.dead_letters.key is 'Its key; null: none.';
+comment on column pgq.dead_letters.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.dead_letters.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.dead_letters.body is 'Its content as raw bytes; null when it has a payload.';
+
+create view pgq.archived_jobs
+with (security_barrier) as
+select
+    q.queue,
+    a.job_id,
+    a.outcome,
+    a.attempt,
+    m.published_at as enqueued_at,
+    a.ended_at,
+    a.result,
+    a.last_error,
+    a.label,
+    m.key,
+    m.headers,
+    m.payload,
+    m.body
+from pgq.job_archive as a
+inner join pgq.queue as q on q.queue_id = a.queue_id
+left join pgq.message as m
+    on m.segment = a.segment
+    and m.partition_id = coalesce(a.partition_id, q.partition_id)
+    and m.log_offset = coalesce(a.log_offset, a.job_id);
+
+comment on view pgq.archived_jobs is
+'Finished jobs, until they are older than the retention of their queue.';
+comment on column pgq.archived_jobs.queue is 'The queue.';
+comment on column pgq.archived_jobs.job_id is 'The id of the job.';
+comment on column pgq.archived_jobs.outcome is 'acked, expired, or what archive_job was told.';
+comment on column pgq.archived_jobs.attempt is 'How often it was delivered.';
+comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
+comment on column pgq.archived_jobs.ended_at is 'When it was finished.';
+comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
+comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
+comment on column pgq.archived_jobs.label is 'Its label; null: none.';
+comment on column pgq.archived_jobs.key is 'Its key; null: none.';
+comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.archived_jobs.payload is 'Its content as JSON; null when it had a body.';
+comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when it had a payload.';
 
 -- ==== sql/bulk/views.sql
 
@@ -18686,204 +19363,6 @@ comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
 comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
-
--- ==== sql/operations/views.sql
-
--- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
--- views do without the helpers, but for two that are open to all; the one that tells anything asks
--- for a key that only the views can read.
--- The linter cannot lay out lateral joins.
--- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
-
-create view pgq.group_lag
-with (security_barrier) as
-select
-    l.topic,
-    l.consumer_group,
-    l.partition,
-    q.next_offset - 1 as position,
-    s.tip,
-    s.tip - q.next_offset + 1 as lag,
-    s.published_at as oldest_published_at,
-    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until
-from pgq.group_partition as l
-inner join pgq.partition as p on p.partition_id = l.partition_id
-cross join lateral (
-    select j.next_offset, j.leased_until
-    from pgq.group_position as j
-    where j.group_id = l.group_id
-        and j.partition = l.partition
-    order by j.seq desc
-    limit 1
-) as q
-cross join lateral pgq._partition_figures(
-    (select k.key from pgq.view_key as k),
-    p.partition_id,
-    p.segment,
-    p.segment_first_offset,
-    q.next_offset,
-    null
-) as s;
-
-comment on view pgq.group_lag is
-'How far each consumer group is behind, per partition; lag = tip - position.';
-comment on column pgq.group_lag.topic is 'The topic.';
-comment on column pgq.group_lag.consumer_group is 'The group.';
-comment on column pgq.group_lag.partition is 'The partition, from 0.';
-comment on column pgq.group_lag.position is
-'The last offset that the group has done with; 0: none.';
-comment on column pgq.group_lag.tip is 'The newest offset of the partition; 0: no message yet.';
-comment on column pgq.group_lag.lag is 'How many messages the group has before it.';
-comment on column pgq.group_lag.oldest_published_at is
-'When the next message for the group was published; null: it has caught up.';
-comment on column pgq.group_lag.leased_until is
-'Until when a member has the partition; null: nobody.';
-
-create view pgq.topic_stats
-with (security_barrier) as
-select
-    p.topic,
-    p.partition,
-    s.first_offset,
-    s.tip,
-    s.tip - s.first_offset + 1 as messages,
-    s.tip + 1 - s.since_offset as published_last_minute
-from pgq.partition as p
-cross join lateral pgq._partition_figures(
-    (select k.key from pgq.view_key as k),
-    p.partition_id,
-    p.segment,
-    p.segment_first_offset,
-    null,
-    pgq._clock() - interval '1 minute'
-) as s;
-
-comment on view pgq.topic_stats is 'What each topic partition holds, and how much came in lately.';
-comment on column pgq.topic_stats.topic is 'The topic.';
-comment on column pgq.topic_stats.partition is 'The partition, from 0.';
-comment on column pgq.topic_stats.first_offset is 'The oldest offset that is kept.';
-comment on column pgq.topic_stats.tip is 'The newest offset; 0: no message yet.';
-comment on column pgq.topic_stats.messages is 'How many messages are kept.';
-comment on column pgq.topic_stats.published_last_minute is
-'How many came in during the last minute.';
-
-create view pgq.queue_stats
-with (security_barrier) as
-select
-    q.queue,
-    coalesce(s.ready, 0) as ready,
-    coalesce(s.leased, 0) as leased,
-    coalesce(s.delayed, 0) as delayed,
-    coalesce(s.expired, 0) as expired,
-    (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
-    coalesce(date_part('epoch', c.moment - s.oldest), 0) as oldest_ready_seconds,
-    q.paused
-from pgq.queue as q
-cross join lateral (select pgq._clock() as moment limit 1) as c
-cross join lateral (
-    select
-        count(*) filter (where not e.expired and j.visible_at <= c.moment) as ready,
-        count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
-        count(*) filter (
-            where not e.expired and j.visible_at > c.moment and j.lease_token is null
-        ) as delayed,
-        count(*) filter (
-            where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
-        ) as expired,
-        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest
-    from pgq.job as j
-    cross join lateral (
-        select coalesce(j.expires_at <= c.moment, false) as expired
-    ) as e
-    where j.queue_id = q.queue_id
-) as s;
-
-comment on view pgq.queue_stats is 'How many jobs each queue has, by state.';
-comment on column pgq.queue_stats.queue is 'The queue.';
-comment on column pgq.queue_stats.ready is 'Jobs that may be claimed now.';
-comment on column pgq.queue_stats.leased is 'Jobs that a worker has.';
-comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
-comment on column pgq.queue_stats.expired is
-'Jobs past their retention, until cleanup removes them.';
-comment on column pgq.queue_stats.dead is 'Dead letters.';
-comment on column pgq.queue_stats.oldest_ready_seconds is
-'For how many seconds the job that is due longest has been due; 0: none is.';
-comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
-
-create view pgq.dead_letters
-with (security_barrier) as
-select
-    q.queue,
-    d.job_id,
-    d.attempt,
-    d.last_error,
-    d.died_at,
-    d.priority::integer as priority,
-    d.label,
-    m.key,
-    m.headers,
-    m.payload,
-    m.body
-from pgq.dead_job as d
-inner join pgq.queue as q on q.queue_id = d.queue_id
-left join pgq.message as m
-    on m.segment = d.segment
-    and m.partition_id = d.partition_id
-    and m.log_offset = d.log_offset;
-
-comment on view pgq.dead_letters is
-'Jobs that used up their attempts; pgq.redrive puts them back, pgq.purge_queue removes them.';
-comment on column pgq.dead_letters.queue is 'The queue.';
-comment on column pgq.dead_letters.job_id is 'The id of the job.';
-comment on column pgq.dead_letters.attempt is 'How often it was delivered.';
-comment on column pgq.dead_letters.last_error is
-'What the last nack said, or that its lease ran out.';
-comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
-comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
-comment on column pgq.dead_letters.label is 'Its label; null: none.';
-comment on column pgq.dead_letters.key is 'Its key; null: none.';
-comment on column pgq.dead_letters.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.dead_letters.payload is 'Its content as JSON; null when it has a body.';
-comment on column pgq.dead_letters.body is 'Its content as raw bytes; null when it has a payload.';
-
-create view pgq.archived_jobs
-with (security_barrier) as
-select
-    q.queue,
-    a.job_id,
-    a.outcome,
-    a.attempt,
-    m.published_at as enqueued_at,
-    a.ended_at,
-    a.result,
-    a.last_error,
-    a.label,
-    m.key,
-    m.headers,
-    m.payload,
-    m.body
-from pgq.job_archive as a
-inner join pgq.queue as q on q.queue_id = a.queue_id
-left join pgq.message as m
-    on m.segment = a.segment
-    and m.partition_id = coalesce(a.partition_id, q.partition_id)
-    and m.log_offset = coalesce(a.log_offset, a.job_id);
-
-comment on view pgq.archived_jobs is
-'Finished jobs, until they are older than the retention of their queue.';
-comment on column pgq.archived_jobs.queue is 'The queue.';
-comment on column pgq.archived_jobs.job_id is 'The id of the job.';
-comment on column pgq.archived_jobs.outcome is 'acked, expired, or what archive_job was told.';
-comment on column pgq.archived_jobs.attempt is 'How often it was delivered.';
-comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
-comment on column pgq.archived_jobs.ended_at is 'When it was finished.';
-comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
-comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
-comment on column pgq.archived_jobs.label is 'Its label; null: none.';
-comment on column pgq.archived_jobs.key is 'Its key; null: none.';
-comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.archived_jobs.payload is 'Its content as JSON; null when it had a body.';
-comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when it had a payload.';
 
 -- ==== sql/shared/dump_configuration.sql
 

@@ -21,9 +21,11 @@ def test_a_bulk_write_to_a_topic(client: Client) -> None:
     assert isinstance(begun, BulkWriteState)
     write_id = begun.write_id
     keyed = {"keys": ("k", None), "headers": [{"h": 1}, None]}
-    assert client.write_chunk(write_id, 0, "a", 0, b"12", (1, 1), partition=0, **keyed)
-    assert client.write_chunk(write_id, 0, "a", 1, b"[]", [2], is_json=True, last=True)
-    assert not client.write_chunk(write_id, 0, "b", 0, b"", [], last=True)
+    assert client.write_chunk(
+        write_id, 0, "a", 0, (1, 1), partition=0, packed_bodies=b"12", **keyed
+    )
+    assert client.write_chunk(write_id, 0, "a", 1, [2], b"[]", last_chunk=True)
+    assert not client.write_chunk(write_id, 0, "b", 0, [], b"", last_chunk=True)
     done = client.commit_write(write_id, expected_messages=3)
     assert (done.write_id, done.messages, done.repeated) == (write_id, 3, False)
     assert done.committed_at is not None
@@ -39,7 +41,7 @@ def test_a_bulk_write_to_a_topic(client: Client) -> None:
 def test_a_bulk_write_to_a_queue(mail: Client) -> None:
     write_id = mail.begin_write(queue="mail", atomic=False).write_id
     more = {"labels": ["l"], "priority": 3, "delay": timedelta(0)}
-    assert mail.write_chunk(write_id, 0, "a", 0, b"1", [1], **more)
+    assert mail.write_chunk(write_id, 0, "a", 0, [1], packed_bodies=b"1", **more)
     (job,) = mail.claim_job("mail")
     assert (job.body, job.label, job.priority) == (b"1", "l", 3)
     assert mail.abort_write(write_id)

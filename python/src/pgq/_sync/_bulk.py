@@ -28,12 +28,16 @@ class BulkWrites(Calling):
         atomic: bool | None = None,
         timeout: timedelta | None = None,
     ) -> BulkWriteState:
-        """Begin a write of many writers to a topic or a queue; commit before they begin.
+        """Begin a write of many writers to a topic or a queue.
 
-        Each passes the `write_id` to `write_chunk`, and `commit_write` ends it. With `producer` and
-        `seq` a repeated write is recognised: when it was committed before, `repeated` says so.
-        When it is still open it is started again under a new id; writers that come with the old one
-        are refused, and those that hang are not waited for.
+        Commit the transaction of this call before the writers start. Each of them passes the
+        `write_id` to `write_chunk`, and `commit_write` ends the write. With `atomic` (the default)
+        all messages are seen at once when the write is committed; without it each chunk is
+        published as it comes.
+
+        With `producer` and `seq` pgq knows the write when it is begun again. If it was committed
+        before, `repeated` is true. If it is still open, it starts again under a new id; writers
+        that come with the old id are refused, and this does not wait for those that hang.
         """
         return self._row(
             BulkWriteState,
@@ -52,27 +56,28 @@ class BulkWrites(Calling):
         task: int,
         task_attempt: str,
         chunk: int,
-        packed: bytes,
         lengths: Sequence[int],
+        packed_payloads: bytes | None = None,
         *,
         keys: Sequence[str | None] | None = None,
         headers: Sequence[Mapping[str, Any] | None] | None = None,
-        labels: Sequence[str | None] | None = None,
         partition: int | None = None,
         priority: int | None = None,
         delay: timedelta | None = None,
-        is_json: bool | None = None,
-        last: bool | None = None,
+        labels: Sequence[str | None] | None = None,
+        last_chunk: bool | None = None,
         starts: Sequence[int] | None = None,
+        packed_bodies: bytes | None = None,
     ) -> bool:
-        """Add a chunk of messages to a bulk write. False: it has been written already.
+        """Add a chunk of messages to a bulk write. False: this chunk has been written before.
 
-        `packed` holds the contents one behind the other, `lengths` how many bytes each one has. In
-        an atomic write all chunks of an attempt to run a task are written in one transaction, the
-        last one with `last`; otherwise each chunk is published in the transaction of its call.
-        `starts`, where each content begins from 1, saves time where a chunk goes to one partition.
+        `packed_payloads` (JSON texts) or `packed_bodies` (raw bytes) holds the contents one after
+        the other, `lengths` how many bytes each one has. In an atomic write, an attempt to run a
+        task writes all its chunks in one transaction, the last one with `last_chunk`; otherwise
+        each chunk is published in the transaction of its call. `starts`, the place of the first
+        byte of each content, from 1, saves time when a chunk goes to one partition.
 
-        It waits while another transaction is open that wrote the same chunk, or in an atomic write
+        It waits while another open transaction has written the same chunk, or in an atomic write
         the same task.
 
         Raises WriteLost when the write is not open any more, and psycopg's LockNotAvailable when it
@@ -85,30 +90,31 @@ class BulkWrites(Calling):
             task=task,
             task_attempt=task_attempt,
             chunk=chunk,
-            packed=packed,
             lengths=lengths,
+            packed_payloads=packed_payloads,
             keys=keys,
             headers=headers,
-            labels=labels,
             partition=partition,
             priority=priority,
             delay=delay,
-            is_json=is_json,
-            last=last,
+            labels=labels,
+            last_chunk=last_chunk,
             starts=starts,
+            packed_bodies=packed_bodies,
         )
 
     def commit_write(
         self, write_id: UUID, *, expected_messages: int | None = None
     ) -> BulkWriteState:
-        """End a bulk write; what was staged for an atomic one is published, all at once.
+        """End a bulk write; an atomic one publishes all that was staged, at once.
 
-        It waits for chunks whose transactions are open, and counts them. Repeating the call is
-        harmless. The transaction must be READ COMMITTED, or ActiveSqlTransaction is raised.
+        It waits for transactions that have written chunks and are still open, and counts these
+        chunks if they commit. Repeating the call does no harm. The transaction must be READ
+        COMMITTED, or ActiveSqlTransaction is raised.
 
         Raises WriteLost when the write was started again, aborted or forgotten, or when a part of
-        what was staged is not there any more, and psycopg's LockNotAvailable when it waited 60 s in
-        vain: nothing has changed, call it again.
+        what was staged is missing, and psycopg's LockNotAvailable when it waited 60 s in vain:
+        nothing has changed, call it again.
         """
         return self._row(
             BulkWriteState,
