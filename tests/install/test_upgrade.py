@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -56,11 +57,22 @@ def _write_version(tree: Path, version: str, name: str) -> None:
     )
     own = tree / "sql" / "shared" / "version.sql"
     own.write_text(re.sub(r"'\d+\.\d+\.\d+'", f"'{version}'", own.read_text()))
-    for part in ("sample", "sample_privileges"):
-        shutil.copyfile(SAMPLES / f"{name}{part[6:]}.sql", tree / "sql" / f"{part}.sql")
+    for part in ("", "_privileges"):
+        shutil.copyfile(SAMPLES / f"{name}{part}.sql", tree / "sql" / f"sample{part}.sql")
     log = tree / "CHANGELOG.md"
     log.write_text(f"## {version} (unreleased)\n" + (log.read_text() if log.exists() else ""))
-    assert build.main() == 0
+    assert _run(build, tree) == 0
+
+
+def _run(tool: ModuleType, tree: Path, *arguments: str) -> int:
+    """Run a tool as if the tree were this repository; the rest of the run still means this one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "ROOT", tree)
+        patch.setattr(build, "CONTROL", tree / "pgq.control")
+        patch.setattr(build, "MANIFEST", tree / "sql" / "install.sql")
+        patch.setattr("sys.argv", [f"{tool.__name__}.py", *arguments])
+        status: int = tool.main()
+    return status
 
 
 def _release(tree: Path) -> None:
@@ -69,7 +81,7 @@ def _release(tree: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository whose version 7.0.0 is released, and 7.1.0 under way."""
     tree = tmp_path_factory.mktemp("tree")
     shutil.copytree(ROOT / "sql", tree / "sql")
@@ -79,15 +91,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "\\ir functions.sql\n", "\\ir functions.sql\n\\ir sample.sql\n\\ir both.sql\n"
     )
     manifest.write_text(f"{text}\\ir sample_privileges.sql\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "ROOT", tree)
-        patch.setattr(build, "CONTROL", tree / "pgq.control")
-        patch.setattr(build, "MANIFEST", manifest)
-        patch.setattr("sys.argv", ["upgrade.py"])
-        _write_version(tree, BEFORE, "before")
-        _release(tree)
-        _write_version(tree, AFTER, "after")
-        yield tree
+    _write_version(tree, BEFORE, "before")
+    _release(tree)
+    _write_version(tree, AFTER, "after")
+    return tree
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +103,7 @@ def script(tree: Path) -> Path:
     changes = tree / "migrations" / "changes" / f"{AFTER}.sql"
     changes.parent.mkdir()
     changes.write_text(BY_HAND)
-    assert upgrade.main() == 0
+    assert _run(upgrade, tree) == 0
     return tree / "migrations" / f"pgq--{BEFORE}--{AFTER}.sql"
 
 
@@ -268,7 +275,7 @@ def test_what_is_not_written_by_hand_is_named(
     script: Path, tree: Path, capsys: pytest.CaptureFixture[str], by_hand: str, complaint: str
 ) -> None:
     with _edited(script, ""), _edited(tree / "migrations/changes" / f"{AFTER}.sql", by_hand):
-        assert upgrade.main() == 1
+        assert _run(upgrade, tree) == 1
         assert script.read_text() == ""
     told = capsys.readouterr().err
     assert f"belongs into migrations/changes/{AFTER}.sql" in told
@@ -276,12 +283,11 @@ def test_what_is_not_written_by_hand_is_named(
 
 
 def test_a_stale_script_is_noticed(
-    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: Path, tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["upgrade.py", "--check"])
-    assert upgrade.main() == 0
+    assert _run(upgrade, tree, "--check") == 0
     with _edited(script, "-- stale\n"):
-        assert upgrade.main() == 1
+        assert _run(upgrade, tree, "--check") == 1
         assert script.read_text() == "-- stale\n"
     assert "run make build" in capsys.readouterr().err
 
@@ -292,15 +298,15 @@ def test_a_released_script_is_frozen(
     log = tree / "CHANGELOG.md"
     with _edited(log, log.read_text()), _edited(script, "-- frozen\n"):
         _release(tree)
-        assert upgrade.main() == 0
+        assert _run(upgrade, tree) == 0
         assert script.read_text() == "-- frozen\n"
         script.unlink()
-        assert upgrade.main() == 1
+        assert _run(upgrade, tree) == 1
     assert "is missing" in capsys.readouterr().err
 
 
 def test_only_a_released_version_is_led_on(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tree / "CHANGELOG.md"
     with _edited(log, log.read_text().replace("2026-01-01", "unreleased")):
-        assert upgrade.main() == 1
+        assert _run(upgrade, tree) == 1
     assert f"pgq--{BEFORE}.sql is of no released version" in capsys.readouterr().err
