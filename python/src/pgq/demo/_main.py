@@ -128,7 +128,13 @@ class _Cast:
 
     def start(self, function: Callable[..., None], *arguments: Any) -> SpawnProcess:
         process = self._context.Process(target=function, args=arguments, daemon=True)
-        process.start()
+        # Ctrl-C reaches all processes of a terminal: this one alone decides when the others stop.
+        # What is blocked stays blocked in a process that is started.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._processes.append(process)
         return process
 
