@@ -26,9 +26,9 @@ __all__ = [
     "contents",
     "new_name",
     "new_topic",
+    "newest",
     "offsets",
     "refused",
-    "newest",
     "unchanged",
 ]
 

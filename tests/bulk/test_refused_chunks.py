@@ -45,7 +45,7 @@ def test_jobs_that_enqueue_batch_would_refuse(
 ) -> None:
     """By the call that brings them, in a chunk without jobs too; the write goes on."""
     queue = new_queue(client)
-    client.alter_queue(queue, retention=timedelta(days=7))
+    client.alter_queue(queue, job_ttl=timedelta(days=7))
     write_id = begin(client, queue=queue, atomic=atomic)
     refused("22023", lambda: stage(client, write_id, numbers(1, 2), **more))
     if "labels" not in more:
@@ -66,7 +66,7 @@ def test_jobs_that_enqueue_batch_would_refuse(
 def test_a_delay_where_jobs_do_not_expire(client: Client, atomic: bool) -> None:
     """Any that an interval may have."""
     queue = new_queue(client)
-    client.alter_queue(queue, no_limit=["retention"])
+    client.alter_queue(queue, no_limit=["job_ttl"])
     write_id = begin(client, queue=queue, atomic=atomic)
     assert stage(client, write_id, numbers(1, 2), delay=timedelta(days=36500))
     assert client.commit_write(write_id).messages == 2
@@ -179,21 +179,21 @@ def test_a_repeated_chunk_with_starts_and_without(
 # ---------------------------------------------------------------------------- what changes later
 
 
-def test_a_retention_that_became_shorter_than_a_delay(client: Client) -> None:
+def test_a_job_ttl_that_became_shorter_than_a_delay(client: Client) -> None:
     """The commit names the chunk, publishes nothing, and works once it is long enough again."""
     queue = new_queue(client)
-    client.alter_queue(queue, retention=timedelta(days=7))
+    client.alter_queue(queue, job_ttl=timedelta(days=7))
     write_id = begin(client, queue=queue)
     stage(client, write_id, numbers(1, 2))
     stage(client, write_id, numbers(3, 4), task=3, delay=timedelta(days=3))
-    client.alter_queue(queue, retention=timedelta(days=2))
+    client.alter_queue(queue, job_ttl=timedelta(days=2))
     error = refused("22023", client.commit_write, write_id=write_id)
     assert "chunk 0 of task 3" in str(error.diag.message_primary)
     assert "3 days" in str(error.diag.message_detail)
     assert "2 days" in str(error.diag.message_detail)
     assert "alter_queue" in str(error.diag.message_hint)
     assert waiting(client, queue) == []
-    client.alter_queue(queue, retention=timedelta(days=4))
+    client.alter_queue(queue, job_ttl=timedelta(days=4))
     assert client.commit_write(write_id).messages == 4
     assert waiting(client, queue) == numbers(1, 2)
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 
@@ -66,18 +67,33 @@ def test_demo_refuses_what_it_did_not_make(dsn: str, connection: psycopg.Connect
     assert [topic.topic for topic in client.list_topics()] == ["demo.flights"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_demo_cleans_up_when_it_is_stopped(
-    dsn: str, connection: psycopg.Connection[Any], number: signal.Signals
-) -> None:
-    client = Client(connection)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pgq", "demo", "--rows", "30000"],
+def start(dsn: str, *before: str, rows: int = 30_000) -> subprocess.Popen[str]:
+    """The demo in a session of its own, by a program that may do something before."""
+    program = ("import signal, sys", *before, "from pgq.__main__ import main", "sys.exit(main())")
+    return subprocess.Popen(
+        [sys.executable, "-c", "; ".join(program), "demo", "--rows", str(rows)],
         env={**os.environ, "DATABASE_URL": dsn},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "before"),
+    [
+        (signal.SIGINT, "pass"),
+        # as in the background of a shell
+        (signal.SIGINT, "signal.signal(signal.SIGINT, signal.SIG_IGN)"),
+        (signal.SIGTERM, "pass"),
+    ],
+)
+def test_demo_cleans_up_when_it_is_stopped(
+    dsn: str, connection: psycopg.Connection[Any], number: signal.Signals, before: str
+) -> None:
+    client = Client(connection)
+    process = start(dsn, before)
     try:
         wait_until(
             lambda: any(row.committed_offset > 0 for row in client.group_lag("demo.flights")),
@@ -95,6 +111,32 @@ def test_demo_cleans_up_when_it_is_stopped(
     assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
     others = "select count(*) from pg_stat_activity where application_name like 'pgq demo%'"
     assert connection.execute(others).fetchone() == (0,)
+
+
+def test_demo_is_stopped_at_the_terminal_while_its_processes_start(dsn: str) -> None:
+    process = start(dsn)
+    try:
+        # three workers, four members, the publisher, and one that keeps count of semaphores
+        wait_until(lambda: len(psutil.Process(process.pid).children()) == 9, 60, "for processes")
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGINT
+    assert errors == ""
+
+
+def test_demo_goes_on_when_its_terminal_goes_and_it_was_told_to(dsn: str) -> None:
+    # as nohup has it
+    process = start(dsn, "signal.signal(signal.SIGHUP, signal.SIG_IGN)", rows=3000)
+    try:
+        wait_until(lambda: psutil.Process(process.pid).children(), 60, "for processes")
+        process.send_signal(signal.SIGHUP)
+        shown, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert "Nothing lost, nothing counted twice." in shown
 
 
 def test_demo_fails_when_a_figure_differs(

@@ -191,8 +191,11 @@ def _demo_spark(given: argparse.Namespace) -> int:
 
 def _leave_in_order() -> None:
     """Leave by the ordinary way out, which takes everything down, when told to stop."""
+    # A shell has what it runs in the background ignore Ctrl-C; who sends it all the same means it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def _missing(error: ModuleNotFoundError, extras: str = "demo") -> _CommandError:

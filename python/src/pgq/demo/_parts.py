@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -94,13 +93,11 @@ class Setting:
 
 
 def _going_on(setting: Setting) -> bool:
-    # Ctrl-C reaches all processes of a terminal: the first one decides when the others stop.
     parent = multiprocessing.parent_process()
     return not setting.stop.is_set() and (parent is None or parent.is_alive())
 
 
 def _begin(setting: Setting, name: str) -> psycopg.Connection[tuple[object, ...]]:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     return psycopg.connect(setting.dsn, autocommit=True, application_name=f"pgq demo: {name}")
 
 
