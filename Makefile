@@ -110,7 +110,7 @@ test-environment:
 lint-environment:
 	@python/tools/environment.sh demo spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-spark \
-	release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
+.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-client \
+	bench-spark release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
 
 endif
