@@ -45,7 +45,7 @@ demo-spark: demo-spark-environment ## the same data through Spark, in batch and 
 	@$(RUN)/python -m pgq demo-spark $(ARGS)
 
 test: test-environment ## the whole suite on the embedded PostgreSQL; ARGS="-k publish" selects
-	@$(RUN)/pytest tests $(ARGS)
+	@$(RUN)/pytest $(ARGS)
 
 test-matrix: test-environment ## the suite on every PostgreSQL major that can be had
 	@$(RUN)/python python/tools/matrix.py $(ARGS)
