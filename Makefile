@@ -44,8 +44,13 @@ demo: demo-environment ## real data through topic, groups and queue; ARGS="--row
 demo-spark: demo-spark-environment ## the same data through Spark, in batch and as a stream
 	@$(RUN)/python -m pgq demo-spark $(ARGS)
 
+<<<<<<< HEAD
 test: test-environment ## the suite on the embedded PostgreSQL; ARGS="-k publish" selects
 	@$(RUN)/pytest tests -n auto -m "not slow" $(ARGS)
+=======
+test: test-environment ## the whole suite on the embedded PostgreSQL; ARGS="-k publish" selects
+	@$(RUN)/pytest $(ARGS)
+>>>>>>> embedded
 
 test-all: test-environment ## the complete suite, with what kills clusters and takes longest
 	@$(RUN)/pytest tests -n auto $(ARGS)

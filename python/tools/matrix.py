@@ -92,7 +92,7 @@ def main() -> int:
             continue
         print(f"---- PostgreSQL {major}: {folder}", flush=True)
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "tests", "-q", *arguments],
+            [sys.executable, "-m", "pytest", "-q", *arguments],
             cwd=ROOT,
             env={**os.environ, "PGQ_PG_BIN": str(folder)},
             check=False,
