@@ -44,16 +44,11 @@ demo: demo-environment ## real data through topic, groups and queue; ARGS="--row
 demo-spark: demo-spark-environment ## the same data through Spark, in batch and as a stream
 	@$(RUN)/python -m pgq demo-spark $(ARGS)
 
-<<<<<<< HEAD
 test: test-environment ## the suite on the embedded PostgreSQL; ARGS="-k publish" selects
-	@$(RUN)/pytest tests -n auto -m "not slow" $(ARGS)
-=======
-test: test-environment ## the whole suite on the embedded PostgreSQL; ARGS="-k publish" selects
-	@$(RUN)/pytest $(ARGS)
->>>>>>> embedded
+	@$(RUN)/pytest -n auto -m "not slow" $(ARGS)
 
 test-all: test-environment ## the complete suite, with what kills clusters and takes longest
-	@$(RUN)/pytest tests -n auto $(ARGS)
+	@$(RUN)/pytest -n auto $(ARGS)
 
 test-matrix: test-environment ## the complete suite on every PostgreSQL major that can be had
 	@$(RUN)/python python/tools/matrix.py $(ARGS) -n auto
