@@ -1,0 +1,183 @@
+"""Looks at all that can be seen, and compares it with the model."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis.stateful import invariant, rule
+
+from model.content import Content
+from model.machine import Machine
+from pgq import Client
+
+__all__ = ["Looking"]
+
+
+class Looking(Machine):
+    """What the views and the lists show."""
+
+    @invariant()
+    def lag_is_known(self) -> None:
+        lag = self.run.clients[1].group_lag()
+        for row in lag:
+            if row.topic in self.broker.topics:
+                self.broker.skipped(
+                    row.topic, row.consumer_group, row.partition, row.committed_offset
+                )
+        expected = set()
+        for name, topic in self.broker.topics.items():
+            for group_name, group in topic.groups.items():
+                for number, (position, log) in enumerate(
+                    zip(group.positions, topic.logs, strict=True)
+                ):
+                    first = max(position.next_offset, log.first_offset)
+                    oldest = log.times[first - 1] if first <= log.last_offset else None
+                    until = position.leased_until
+                    expected.add(
+                        (
+                            name,
+                            group_name,
+                            number,
+                            position.next_offset - 1,
+                            log.last_offset,
+                            log.last_offset - position.next_offset + 1,
+                            oldest,
+                            until if until is not None and until > self.broker.now else None,
+                        )
+                    )
+        assert {
+            (
+                row.topic,
+                row.consumer_group,
+                row.partition,
+                row.committed_offset,
+                row.last_offset,
+                row.lag,
+                row.oldest_published_at,
+                row.leased_until,
+            )
+            for row in lag
+        } == expected
+
+    @rule()
+    def look(self) -> None:
+        """Everything that can be seen is as the model has it."""
+        self.look_at_topics(self.run.clients[0])
+        self.look_at_queues(self.run.clients[1])
+
+    def look_at_topics(self, client: Client) -> None:
+        assert [topic.topic for topic in client.list_topics()] == sorted(self.broker.topics)
+        assert [(g.topic, g.consumer_group) for g in client.list_groups()] == [
+            (topic, group)
+            for topic, known in sorted(self.broker.topics.items())
+            for group in sorted(known.groups)
+        ]
+        minute_ago = self.broker.now - timedelta(minutes=1)
+        expected = [
+            (
+                name,
+                n,
+                p.first_offset,
+                p.last_offset,
+                p.last_offset - p.first_offset + 1,
+                p.last_offset + 1 - p.offset_at(minute_ago),
+            )
+            for name, topic in sorted(self.broker.topics.items())
+            for n, p in enumerate(topic.logs)
+        ]
+        assert expected == sorted(
+            (
+                row.topic,
+                row.partition,
+                row.first_offset,
+                row.last_offset,
+                row.messages,
+                row.published_last_minute,
+            )
+            for row in client.topic_stats()
+        )
+        for name, number, first, last, *_ in expected:
+            self.step(0, "fetch_range", name, number, first, last)
+
+    def look_at_queues(self, client: Client) -> None:
+        now = self.broker.now
+        for row in client.queue_stats():
+            queue = self.broker.queues[row.queue]
+            due = self.broker.due(queue)
+            leased = [
+                job for job in queue.jobs.values() if job.visible_at > now and job.lease_token
+            ]
+            expired = [
+                job
+                for job in queue.jobs.values()
+                if job.expires_at is not None and job.expires_at <= now and job not in leased
+            ]
+            rest = len(queue.jobs) - len(due) - len(leased) - len(expired)
+            assert (row.ready, row.leased, row.delayed, row.expired, row.dead) == (
+                len(due),
+                len(leased),
+                rest,
+                len(expired),
+                len(queue.dead),
+            )
+            oldest = min((job.visible_at for job in due), default=now)
+            assert row.oldest_ready_seconds == (now - oldest).total_seconds()
+            assert row.paused is queue.paused
+        assert {row.queue for row in client.queue_stats()} == set(self.broker.queues)
+
+        assert {
+            (
+                d.queue,
+                d.job_id,
+                d.attempt,
+                d.last_error,
+                d.died_at,
+                d.priority,
+                d.label,
+                str(Content.of(d)),
+            )
+            for d in client.dead_letters()
+        } == {
+            (
+                name,
+                n,
+                e.attempt,
+                e.last_error,
+                e.ended_at,
+                e.job.priority,
+                e.job.label,
+                str(e.job.content),
+            )
+            for name, queue in self.broker.queues.items()
+            for n, e in queue.dead.items()
+        }
+        assert {
+            (
+                a.queue,
+                a.job_id,
+                a.outcome,
+                a.attempt,
+                a.enqueued_at,
+                a.ended_at,
+                str(a.result),
+                a.last_error,
+                a.label,
+                str(Content.of(a)),
+            )
+            for a in client.archived_jobs()
+        } == {
+            (
+                name,
+                n,
+                e.outcome,
+                e.attempt,
+                e.job.enqueued_at,
+                e.ended_at,
+                str(e.result),
+                e.last_error,
+                e.job.label,
+                str(e.job.content),
+            )
+            for name, queue in self.broker.queues.items()
+            for n, e in queue.archived.items()
+        }

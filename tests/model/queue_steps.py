@@ -1,0 +1,260 @@
+"""Steps with queues, producers and workers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from model.broker import Broker
+from model.drawn import (
+    choices,
+    delays,
+    labels,
+    leases,
+    limited,
+    lives,
+    members,
+    priorities,
+    queues,
+    seconds,
+    seldom,
+    sizes,
+)
+from model.machine import Machine
+
+__all__ = ["QueueSteps"]
+
+
+class QueueSteps(Machine):
+    """Jobs, from their enqueue to their end, and the settings of their queues."""
+
+    # -- producers -----------------------------------------------------------------------------
+
+    @rule(
+        member=members, queue=queues, label=labels, priority=priorities, delay=delays, undo=seldom
+    )
+    def enqueue(
+        self,
+        member: int,
+        queue: str,
+        label: str | None,
+        priority: int | None,
+        delay: timedelta | None,
+        undo: bool,
+    ) -> None:
+        content = self.content("k" if label else None)
+        options = {"label": label, "priority": priority, "delay": delay}
+        self.step(
+            member,
+            "enqueue",
+            queue,
+            **vars(content),
+            **options,
+            undo=undo,
+            model=(queue, content),
+            extra=options,
+        )
+
+    @rule(
+        member=members,
+        queue=queues,
+        names=st.lists(labels, max_size=8),
+        priority=priorities,
+        delay=delays,
+        undo=seldom,
+    )
+    def enqueue_batch(
+        self,
+        member: int,
+        queue: str,
+        names: list[str | None],
+        priority: int | None,
+        delay: timedelta | None,
+        undo: bool,
+    ) -> None:
+        contents, arrays = self.batch([None] * len(names), True)
+        options = {"labels": names, "priority": priority, "delay": delay}
+        self.step(
+            member,
+            "enqueue_batch",
+            queue,
+            **arrays,
+            **options,
+            undo=undo,
+            model=(queue, contents),
+            extra=options,
+        )
+
+    # -- workers -------------------------------------------------------------------------------
+
+    def note_claim(self, got: Any) -> None:
+        """What was claimed can be ended; what was found to be lost has become a dead letter."""
+        if isinstance(got, list) and got:
+            self.tokens.append((got[0].lease_token, [job.job_id for job in got]))
+        for letter in self.run.clients[0].dead_letters():
+            if letter.died_at == self.broker.now:
+                self.broker.buried(letter.queue, [letter.job_id])
+
+    @rule(member=members, queue=queues, size=sizes, lease=leases, label=labels, undo=seldom)
+    def claim_job(
+        self,
+        member: int,
+        queue: str,
+        size: int | None,
+        lease: timedelta | None,
+        label: str | None,
+        undo: bool,
+    ) -> None:
+        got = self.step(
+            member, "claim_job", queue, max_jobs=size, lease=lease, label=label, undo=undo
+        )
+        self.note_claim(got)
+
+    @rule(member=members, which=choices, stale=seldom, undo=seldom, data=st.data())
+    def end_jobs(
+        self, member: int, which: int, stale: bool, undo: bool, data: st.DataObject
+    ) -> None:
+        what = data.draw(
+            st.sampled_from(["ack", "ack", "nack", "nack", "archive_job", "extend", "go on"])
+        )
+        options: dict[str, Any] = {}
+        if what == "nack":
+            options["delay"] = data.draw(st.one_of(st.none(), st.just(timedelta(0)), seconds))
+            options["error"] = data.draw(st.sampled_from([None, "out of order", "no answer"]))
+        elif what == "archive_job":
+            options["outcome"] = data.draw(st.sampled_from(["done", "refused", None]))
+            options["result"] = data.draw(st.sampled_from([{"sum": 3}, [1, 2], "ok"]))
+        elif what == "extend":
+            what = "extend_lease"
+            options["lease"] = data.draw(leases)
+        elif what == "go on":
+            options["lease"] = data.draw(leases)
+            options["label"] = data.draw(labels)
+            options["max_jobs"] = data.draw(st.sampled_from([0, 1, 2, None]))
+        queue = data.draw(queues)
+        batch = data.draw(st.booleans())
+        number = data.draw(choices)
+
+        claims = [(token, ids) for token, ids in self.tokens if isinstance(ids, list)][-4:]
+        if not claims:
+            return
+        token, ids = claims[which % len(claims)]
+        if stale:
+            token = uuid4()
+        some = ids[: number + 1]
+        if what == "go on":
+            got = self.step(
+                member,
+                "finish_and_claim",
+                queue,
+                job_ids=some,
+                lease_token=token,
+                **options,
+                undo=undo,
+            )
+            self.note_claim(got)
+        elif batch:
+            self.step(member, f"{what}_batch", some, token, **options, undo=undo)
+        else:
+            self.step(member, what, ids[number % len(ids)], token, **options, undo=undo)
+
+    @rule(queue=queues, sizes=st.tuples(sizes, sizes), label=labels, keep=st.booleans())
+    def claim_side_by_side(
+        self, queue: str, sizes: tuple[int | None, int | None], label: str | None, keep: bool
+    ) -> None:
+        """Another worker claims while the transaction of the first is open."""
+        one, other = (
+            {"max_jobs": size, "lease": None, "label": name}
+            for size, name in zip(sizes, (label, None), strict=True)
+        )
+
+        def changed(before: Broker, after: Broker) -> set[int]:
+            old, new = before.queues[queue].jobs, after.queues[queue].jobs
+            return {n for n in old if new.get(n) != old[n]}
+
+        if queue in self.broker.queues:
+            self.side_by_side(
+                keep, ("claim_job", (queue,), one), ("claim_job", (queue,), other), changed
+            )
+            self.note_claim(None)
+
+    # -- the queues themselves -----------------------------------------------------------------
+
+    def make_queue(
+        self,
+        queue: str,
+        max_attempts: int | None,
+        job_ttl: timedelta | None,
+        retention: timedelta | None,
+        *,
+        archive: bool | None = None,
+    ) -> None:
+        self.step(
+            0,
+            "create_queue",
+            queue,
+            **limited(max_attempts=max_attempts, job_ttl=job_ttl, retention=retention),
+            backoff_max=timedelta(seconds=5),
+            backoff_jitter=0.0,
+            archive=archive,
+        )
+
+    @rule(member=members, queue=queues, which=choices, undo=seldom, data=st.data())
+    def look_after_jobs(
+        self, member: int, queue: str, which: int, undo: bool, data: st.DataObject
+    ) -> None:
+        what = data.draw(st.sampled_from(["redrive", "redrive", "redrive", "pause", "purge"]))
+        if what == "redrive":
+            known = self.broker.queues.get(queue)
+            dead = [None, None, 0, *(known.dead if known else ())]
+            job_id = dead[which % len(dead)]
+            every = data.draw(seldom) or job_id is None
+            if data.draw(seldom):
+                every = not every
+            self.step(member, "redrive", queue, job_id=job_id, all_jobs=every, undo=undo)
+        elif what == "pause":
+            # a queue that stays paused would show little
+            self.step(member, "pause_queue", queue, undo=undo)
+            got = self.step(member, "claim_job", queue, max_jobs=None, lease=None, label=None)
+            self.note_claim(got)
+            self.step(member, "resume_queue", queue)
+        else:
+            selectors = data.draw(
+                st.sampled_from([{"dead_only": True}, {"all_jobs": True}, {"dead_only": False}, {}])
+            )
+            self.step(member, "purge_queue", queue, **selectors, undo=undo)
+
+    @rule(member=members, queue=queues, undo=seldom, data=st.data())
+    def rearrange_queues(self, member: int, queue: str, undo: bool, data: st.DataObject) -> None:
+        what = data.draw(st.sampled_from(["alter", "alter", "create", "drop"]))
+        ttl, keep = data.draw(lives), data.draw(lives)
+        attempts = data.draw(st.sampled_from([1, 2, 5]))
+        if what == "alter":
+            self.step(
+                member,
+                "alter_queue",
+                queue,
+                lease=data.draw(leases),
+                max_attempts=attempts,
+                delay=data.draw(st.sampled_from([timedelta(0), timedelta(seconds=10), None])),
+                **(limited(job_ttl=ttl, retention=keep) if data.draw(st.booleans()) else {}),
+                archive=data.draw(st.sampled_from([True, False, None])),
+                undo=undo,
+            )
+        elif what == "create" and queue in self.broker.queues:
+            given: list[dict[str, Any]] = [
+                {},
+                limited(retention=keep),
+                limited(job_ttl=ttl),
+                {"max_attempts": attempts},
+            ]
+            self.step(member, "create_queue", queue, **data.draw(st.sampled_from(given)), undo=undo)
+        elif what == "drop":
+            self.step(member, "drop_queue", queue, undo=undo)
+            self.step(member, "resume_queue", queue)
+        if queue not in self.broker.queues:
+            self.make_queue(queue, 3, ttl, keep)

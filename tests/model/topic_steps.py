@@ -1,0 +1,148 @@
+"""Steps with topics, groups and publishers."""
+
+from __future__ import annotations
+
+import copy
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from model.drawn import KEYS, groups, limited, lives, members, partitions, seldom, topics
+from model.machine import Machine
+
+__all__ = ["TopicSteps"]
+
+
+class TopicSteps(Machine):
+    """Settings and publishing."""
+
+    @rule(member=members, topic=topics, group=groups, undo=seldom, data=st.data())
+    def rearrange_topics(
+        self, member: int, topic: str, group: str, undo: bool, data: st.DataObject
+    ) -> None:
+        what = data.draw(
+            st.sampled_from(["group", "group", "drop group", "alter group", "create", "drop topic"])
+        )
+        count = data.draw(st.sampled_from([1, 2, 3]))
+        keep = data.draw(lives)
+        skip = data.draw(st.sampled_from(["error", "skip", None]))
+        if what == "group":
+            self.step(
+                member,
+                "create_group",
+                topic,
+                group,
+                start=data.draw(st.sampled_from(["earliest", "latest", None])),
+                out_of_range=skip,
+                undo=undo,
+            )
+        elif what == "drop group":
+            self.step(member, "drop_group", topic, group, undo=undo)
+        elif what == "alter group":
+            self.step(member, "alter_group", topic, group, out_of_range=skip, undo=undo)
+        elif what == "create":
+            given: dict[str, Any] = limited(retention=keep) if data.draw(st.booleans()) else {}
+            # a new one shall not have the eight partitions of the default
+            if topic not in self.broker.topics or data.draw(st.booleans()):
+                given["partitions"] = count
+            self.step(member, "create_topic", topic, **given, undo=undo)
+        else:
+            self.step(member, "drop_topic", topic, undo=undo)
+
+    @rule(member=members, topic=topics, keep=lives, more=seldom, undo=seldom)
+    def alter_topic(
+        self, member: int, topic: str, keep: timedelta | None, more: bool, undo: bool
+    ) -> None:
+        known = self.broker.topics.get(topic)
+        count = known.partitions if known else 1
+        self.step(
+            member,
+            "alter_topic",
+            topic,
+            partitions=min(count + 1, 4) if more else None,
+            **limited(retention=keep),
+            undo=undo,
+        )
+
+    # -- publishing ----------------------------------------------------------------------------
+
+    @rule(
+        member=members,
+        topic=topics,
+        key=st.sampled_from([None, None, *KEYS]),
+        partition=partitions,
+        undo=seldom,
+    )
+    def publish(
+        self, member: int, topic: str, key: str | None, partition: int | None, undo: bool
+    ) -> None:
+        content = self.content(key)
+        self.step(
+            member,
+            "publish",
+            topic,
+            **vars(content),
+            partition=partition,
+            undo=undo,
+            model=(topic, content),
+            extra={"partition": partition},
+        )
+
+    @rule(
+        member=members,
+        topic=topics,
+        keys=st.lists(st.sampled_from([None, *KEYS]), max_size=12),
+        keyed=st.booleans(),
+        partition=partitions,
+        undo=seldom,
+    )
+    def publish_batch(
+        self,
+        member: int,
+        topic: str,
+        keys: list[str | None],
+        keyed: bool,
+        partition: int | None,
+        undo: bool,
+    ) -> None:
+        contents, arrays = self.batch(keys, keyed)
+        self.step(
+            member,
+            "publish_batch",
+            topic,
+            **arrays,
+            partition=partition,
+            undo=undo,
+            model=(topic, contents),
+            extra={"partition": partition},
+        )
+
+    @rule(topic=topics, keep=st.booleans())
+    def publish_side_by_side(self, topic: str, keep: bool) -> None:
+        """Two publishers without keys do not wait for each other."""
+        known = self.broker.topics.get(topic)
+        if known is None or known.partitions < 2:
+            return
+        contents = [self.content(), self.content()]
+        broker = copy.deepcopy(self.broker)
+        connection = self.run.connections[0]
+        connection.execute("begin")
+        try:
+            got = self.ask(0, "publish", topic, **vars(contents[0]))
+            self.check(broker, "publish", got, topic, contents[0], partition=None)
+            other = self.ask(1, "publish", topic, **vars(contents[1]))
+            self.check(
+                self.broker,
+                "publish",
+                other,
+                topic,
+                contents[1],
+                partition=None,
+                held={got.partition},
+            )
+        finally:
+            connection.execute("commit" if keep else "rollback")
+        if keep:
+            self.check(self.broker, "publish", got, topic, contents[0], partition=None)

@@ -1,0 +1,195 @@
+"""The model's producers and workers: which jobs a claim gives, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from model.content import Content, ends_at
+from model.queues import Queue, Queues, Waiting
+from pgq import EnqueueResult, Job, LeaseLost
+
+__all__ = ["Workers"]
+
+
+@dataclass
+class Workers(Queues):
+    """Jobs one by one, and as batches."""
+
+    # -- producers -----------------------------------------------------------------------------
+
+    def enqueue_batch(
+        self,
+        got: list[EnqueueResult],
+        queue: str,
+        contents: Sequence[Content],
+        *,
+        labels: Sequence[str | None],
+        priority: int | None,
+        delay: timedelta | None,
+    ) -> None:
+        target = self._queue(queue)
+        known = [n for q in self.queues.values() for n in (*q.jobs, *q.dead, *q.archived)]
+        ids = [added.job_id for added in got]
+        assert got == [EnqueueResult(job_id, duplicate=False) for job_id in sorted(set(ids))]
+        assert not ids or ids[0] > max([0, *known])
+        for job_id, content, label in zip(ids, contents, labels, strict=True):
+            target.jobs[job_id] = Waiting(
+                job_id=job_id,
+                content=content,
+                enqueued_at=self.now,
+                expires_at=ends_at(self.now, target.job_ttl),
+                priority=0 if priority is None else priority,
+                label=label,
+                visible_at=self.now + (target.delay if delay is None else delay),
+            )
+
+    def enqueue(
+        self, got: EnqueueResult, queue: str, content: Content, *, label: str | None, **options: Any
+    ) -> None:
+        self.enqueue_batch([got], queue, [content], labels=[label], **options)
+
+    # -- claims --------------------------------------------------------------------------------
+
+    def due(self, queue: Queue, label: str | None = None) -> list[Waiting]:
+        """The jobs whose time has come and is not over, in the order of claims."""
+        return sorted(
+            (
+                job
+                for job in queue.jobs.values()
+                if job.visible_at <= self.now
+                and (job.expires_at is None or job.expires_at > self.now)
+                and label in (None, job.label)
+            ),
+            key=lambda job: (job.priority, job.visible_at, job.job_id),
+        )
+
+    def claim_job(
+        self,
+        got: list[Job],
+        queue: str,
+        *,
+        max_jobs: int | None,
+        lease: timedelta | None,
+        label: str | None,
+        held: Collection[int] = (),
+    ) -> None:
+        """Those that had all their attempts are passed over; see `buried`."""
+        target = self._queue(queue)
+        free = [
+            job
+            for job in self.due(target, label)
+            if job.job_id not in held and not target.is_exhausted(job)
+        ]
+        taken = [] if target.paused else free[: 1 if max_jobs is None else max_jobs]
+        assert [job.job_id for job in got] == [job.job_id for job in taken]
+        assert len({job.lease_token for job in got}) <= 1
+        for job, claimed in zip(taken, got, strict=True):
+            job.attempt += 1
+            job.last_attempt = target.is_exhausted(job)
+            job.visible_at = self.now + (target.lease if lease is None else lease)
+            job.lease_token = claimed.lease_token
+            assert claimed.attempt == job.attempt
+            assert claimed.leased_until == job.visible_at
+            assert claimed.enqueued_at == job.enqueued_at
+            assert (claimed.priority, claimed.label) == (job.priority, job.label)
+            assert Content.of(claimed) == job.content
+
+    def finish_and_claim(
+        self,
+        got: list[Job],
+        queue: str,
+        *,
+        job_ids: Sequence[int],
+        lease_token: UUID,
+        **options: Any,
+    ) -> None:
+        if {job.job_id for _, job in self._held(job_ids, lease_token)} != set(job_ids):
+            raise LeaseLost
+        self._queue(queue)
+        self.ack_batch(list(set(job_ids)), job_ids, lease_token)
+        self.claim_job(got, queue, **options)
+
+    def _held(self, job_ids: Sequence[int], lease_token: UUID) -> Iterator[tuple[Queue, Waiting]]:
+        for queue in self.queues.values():
+            for job in list(queue.jobs.values()):
+                if job.job_id in job_ids and job.lease_token == lease_token:
+                    yield queue, job
+
+    # -- how jobs end --------------------------------------------------------------------------
+
+    def archive_job_batch(
+        self,
+        got: list[int],
+        job_ids: Sequence[int],
+        lease_token: UUID,
+        *,
+        outcome: str | None,
+        result: Any,
+        always: bool = True,
+    ) -> None:
+        held = list(self._held(job_ids, lease_token))
+        assert sorted(got) == sorted(job.job_id for _, job in held)
+        for queue, job in held:
+            del queue.jobs[job.job_id]
+            if queue.archive or always:
+                self.archive(queue, job, outcome or "archived", result)
+
+    def ack_batch(self, got: list[int], job_ids: Sequence[int], lease_token: UUID) -> None:
+        self.archive_job_batch(
+            got, job_ids, lease_token, outcome="acked", result=None, always=False
+        )
+
+    def nack_batch(
+        self,
+        got: list[int],
+        job_ids: Sequence[int],
+        lease_token: UUID,
+        *,
+        delay: timedelta | None,
+        error: str | None,
+    ) -> None:
+        held = list(self._held(job_ids, lease_token))
+        assert sorted(got) == sorted(job.job_id for _, job in held)
+        for queue, job in held:
+            backoff = min(queue.backoff * 2 ** (job.attempt - 1), queue.backoff_max)
+            job.visible_at = self.now + (backoff if delay is None else delay)
+            job.lease_token = None
+            job.last_attempt = False
+            job.last_error = error or job.last_error
+            if queue.is_exhausted(job):
+                # an alter_queue may have lowered the limit below what the job had already
+                self.bury(queue, job, job.attempt, job.last_error)
+
+    def extend_lease_batch(
+        self,
+        got: list[int],
+        job_ids: Sequence[int],
+        lease_token: UUID,
+        *,
+        lease: timedelta | None,
+    ) -> None:
+        held = [
+            (queue, job)
+            for queue, job in self._held(job_ids, lease_token)
+            if job.visible_at > self.now
+        ]
+        assert sorted(got) == sorted(job.job_id for _, job in held)
+        for queue, job in held:
+            until = self.now + (queue.lease if lease is None else lease)
+            job.visible_at = max(job.visible_at, until)
+
+    def ack(self, got: bool, job_id: int, lease_token: UUID) -> None:
+        self.ack_batch([job_id] if got else [], [job_id], lease_token)
+
+    def nack(self, got: bool, job_id: int, lease_token: UUID, **options: Any) -> None:
+        self.nack_batch([job_id] if got else [], [job_id], lease_token, **options)
+
+    def archive_job(self, got: bool, job_id: int, lease_token: UUID, **options: Any) -> None:
+        self.archive_job_batch([job_id] if got else [], [job_id], lease_token, **options)
+
+    def extend_lease(self, got: bool, job_id: int, lease_token: UUID, **options: Any) -> None:
+        self.extend_lease_batch([job_id] if got else [], [job_id], lease_token, **options)
