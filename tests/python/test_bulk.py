@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgq import (
-    BulkWriteState,
-    Client,
-    WriteLost,
-)
+from pgq import BulkWriteState, Client, WriteLost
 
 
 def test_a_bulk_write_to_a_topic(client: Client) -> None:
