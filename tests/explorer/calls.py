@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.draw import LEASES, MOVES, RETENTIONS, Arguments, Draw
+from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, Arguments, Draw
 from explorer.script import written
 
 __all__ = ["CALLS", "Call", "known_from", "sql_of"]
@@ -117,7 +117,7 @@ def extend_poll(draw: Draw) -> Arguments:
 
 
 @call("log", 1)
-def release(draw: Draw) -> Arguments:
+def release_poll(draw: Draw) -> Arguments:
     return {"*": draw.late("lease")}
 
 
@@ -131,7 +131,7 @@ def enqueue(draw: Draw) -> Arguments:
     if draw.some(0.15):
         more["delay"] = draw.rng.choice(["1 minute", "30 minutes"])
     if draw.some(0.2):
-        more["priority"] = draw.rng.choice([0, 1, 9])
+        more["priority"] = draw.rng.choice([None, 0, 1, 9])
     return {"queue": draw.queue(), "payload": document(number), **more, "#": [number]}
 
 
@@ -145,7 +145,7 @@ def enqueue_batch(draw: Draw) -> Arguments:
 def claim_job(draw: Draw) -> Arguments:
     return {
         "queue": draw.queue(),
-        "max_jobs": draw.rng.choice([1, 1, 2, 100]),
+        "max_jobs": draw.rng.choice([1, None, 2, 100]),
         "lease": draw.rng.choice(LEASES),
     }
 
@@ -200,12 +200,12 @@ def archive_job(draw: Draw) -> Arguments:
 
 @call("queue", 2)
 def redrive(draw: Draw) -> Arguments:
-    return {"queue": draw.queue()}
+    return {"queue": draw.queue(), "all_jobs": True}
 
 
 @call("queue", 0.7)
 def purge_queue(draw: Draw) -> Arguments:
-    return {"queue": draw.queue(), "dead_only": draw.some(0.5)}
+    return {"queue": draw.queue(), draw.rng.choice(["dead_only", "all_jobs"]): True}
 
 
 # ---------------------------------------------------------------------------- bulk writes
@@ -249,13 +249,16 @@ def abort_write(draw: Draw) -> Arguments:
 
 @call("settings store", 2)
 def create_topic(draw: Draw) -> Arguments:
-    more = {"max_bytes": 1} if draw.some(0.05) else {}
-    return {
-        "topic": draw.rng.choice(["c", "c", "d", "a"]),
+    given = {
         "partitions": draw.rng.choice([1, 2]),
         "retention": draw.rng.choice(RETENTIONS),
-        **more,
+        "max_bytes": 1 if draw.some(0.05) else None,
     }
+    # one that is there is returned, if what is given of these agrees
+    topic = draw.rng.choice(["c", "c", "d", "a"])
+    if topic == "a":
+        given = {name: value for name, value in given.items() if draw.some(0.5)}
+    return {"topic": topic, **given}
 
 
 @call("settings store", 4)
@@ -281,7 +284,7 @@ def create_group(draw: Draw) -> Arguments:
         "topic": draw.topic(),
         "consumer_group": draw.group(),
         "start": draw.rng.choice(["earliest", "latest"]),
-        "out_of_range": draw.rng.choice(["error", "skip"]),
+        "out_of_range": draw.rng.choice(["error", "skip", None]),
     }
 
 
@@ -292,11 +295,11 @@ def drop_group(draw: Draw) -> Arguments:
 
 @call("settings store", 2)
 def create_queue(draw: Draw) -> Arguments:
-    return {
-        "queue": draw.rng.choice(["s", "s", "t", "q"]),
-        "retention": draw.rng.choice(RETENTIONS),
-        "lease": "10 minutes",
-    }
+    given = {"retention": draw.rng.choice(RETENTIONS), "job_ttl": draw.rng.choice(JOB_TTLS)}
+    queue = draw.rng.choice(["s", "s", "t", "q"])
+    if queue == "q":
+        given = {name: value for name, value in given.items() if draw.some(0.5)}
+    return {"queue": queue, **given, "lease": "10 minutes"}
 
 
 @call("settings store", 3)
@@ -304,8 +307,10 @@ def alter_queue(draw: Draw) -> Arguments:
     choice = draw.rng.random()
     if choice < 0.2:
         return {"queue": draw.queue(), "max_attempts": draw.rng.choice([1, 2])}
-    if choice < 0.3:
-        return {"queue": draw.queue(), "no_limit": ["retention"]}
+    if choice < 0.35:
+        return {"queue": draw.queue(), "no_limit": [draw.rng.choice(["retention", "job_ttl"])]}
+    if choice < 0.55:
+        return {"queue": draw.queue(), "job_ttl": draw.rng.choice(JOB_TTLS)}
     return {"queue": draw.queue(), "retention": draw.rng.choice(RETENTIONS)}
 
 

@@ -19,7 +19,7 @@ MOVING = (
     "poll",
     "commit_offset",
     "seek",
-    "release",
+    "release_poll",
     "extend_poll",
     "fill_journal",
 )
@@ -73,16 +73,16 @@ class Position:
         elif event.call == "seek":
             for row in event.rows:
                 if row["partition"] == self.partition:
-                    self.at, self.lease = row["log_offset"], None
+                    self.at, self.lease = row["position"], None
         elif event.call == "fill_journal":
             self.lease = None
             if event.rows[0]["fill_journal"] == "earliest":
                 self._at_the_start()
-        elif event.call == "release":
-            if event.rows[0]["release"]:
+        elif event.call == "release_poll":
+            if event.rows[0]["release_poll"]:
                 self.lease = None
         elif event.rows[0]["extend_poll"] and self.lease is not None:
-            self.lease.until = self._lease_until(event)
+            self.lease.until = max(self.lease.until, self._lease_until(event))
         if (self.at, self.lease) != stood:
             self.past.append((event.transaction.ended, event.transaction, self.at))
 

@@ -2,140 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
+from explorer.check_archive import check_archive
 from explorer.check_groups import LONG_LEASE, SLACK
-from explorer.check_log import FOREVER, MARGIN, number_of
-from explorer.database import Link, Row
-from explorer.history import Event, History, Order
+from explorer.check_log import number_of
+from explorer.database import Link
+from explorer.history import History
+from explorer.known_jobs import Claimed, Queue, note_claims, note_jobs, same_id
 from explorer.script import written
-from explorer.settings import kept_for
-from explorer.writes import written_chunks
 
 __all__ = ["check_queues"]
-
-
-FINISHED: dict[str, Callable[[Event], list[int]]] = {
-    "ack": lambda e: [e.arguments["job_id"]] if e.rows[0]["ack"] else [],
-    "archive_job": lambda e: [e.arguments["job_id"]] if e.rows[0]["archive_job"] else [],
-    "ack_batch": lambda e: [row["job_id"] for row in e.rows],
-    "archive_job_batch": lambda e: [row["job_id"] for row in e.rows],
-    "finish_and_claim": lambda e: e.arguments.get("job_ids") or [],
-}
-"""The jobs that a call has finished, by its answer."""
-
-
-@dataclass
-class Claimed:
-    event: Event
-    token: str
-    attempt: int
-
-
-@dataclass
-class Job:
-    """A committed job, and what became of it."""
-
-    number: int
-    event: Event
-    job_id: int | None = None
-    claims: list[Claimed] = field(default_factory=list)
-    finished: list[Event] = field(default_factory=list)
-
-
-@dataclass
-class Queue:
-    name: str
-    history: History
-    cut: Order | None
-    drained_at: int
-    jobs: dict[int, Job] = field(default_factory=dict)
-
-    def since_cut(self, *calls: str) -> list[Event]:
-        return [
-            event
-            for event in self.history.committed(*calls)
-            if event.arguments.get("queue") == self.name
-            and (self.cut is None or event.order > self.cut)
-        ]
-
-    def may_be_gone(self, job: Job) -> bool:
-        """Whether it may have been purged, or have expired, as far as can be told."""
-        if self.cut is not None and job.event.transaction.started <= self.cut[0]:
-            return True  # an enqueue beside a drop goes with the queue that it found
-        for event in self.since_cut("purge_queue"):
-            if event.transaction.ended >= job.event.transaction.started:
-                return True
-        kept = in_force = FOREVER
-        for event in self.since_cut("create_queue", "alter_queue"):
-            seconds = kept_for(event.rows[0]["retention"]) or FOREVER
-            if event.transaction.ended <= job.event.transaction.started:
-                in_force = seconds
-            else:
-                kept = min(kept, seconds)
-        history = self.history
-        last = history.clock(history.tick, history.tick)[1]
-        passed = history.passed(job.event.transaction.started, history.tick)
-        passed += self.drained_at - last
-        return passed >= min(kept, in_force) - MARGIN
 
 
 def check_queues(history: History, link: Link, clock: int) -> None:
     """Replay what happened to every job, then work off what is left."""
     drops = {e.arguments["queue"]: e.order for e in history.committed("drop_queue")}
-    for row in link.rows("select queue from pgq.list_queues()"):
+    for row in link.rows("select queue, archive from pgq.list_queues()"):
         queue = Queue(row["queue"], history, drops.get(row["queue"]), clock)
-        _note_jobs(queue)
-        _note_claims(queue)
+        note_jobs(queue)
+        note_claims(queue)
         _check_claims(queue)
         _check_disjoint(queue, link)
+        check_archive(queue, row["archive"], link)
         _drain(queue, link)
-
-
-def _note_jobs(queue: Queue) -> None:
-    for event in queue.since_cut("enqueue"):
-        job = Job(event.numbers[0], event, event.rows[0]["enqueue"])
-        queue.jobs[job.number] = job
-    for event in queue.since_cut("enqueue_batch"):
-        ids = [next(iter(row.values())) for row in event.rows]
-        if len(ids) != len(event.numbers):
-            queue.history.violate("wrong answer", f"{event.statement}: {event.answer}")
-        for number, job_id in zip(event.numbers, ids):
-            queue.jobs[number] = Job(number, event, job_id)
-    for event, numbers in written_chunks(queue.history, "queue", queue.name, queue.cut):
-        for number in numbers:
-            queue.jobs[number] = Job(number, event)
-
-
-def _note_claims(queue: Queue) -> None:
-    by_id: dict[int, Job] = {}
-    for event in queue.since_cut():
-        if not (event.rows and {"job_id", "lease_token", "attempt"} <= event.rows[0].keys()):
-            continue
-        for row in event.rows:
-            number = number_of(row)
-            job = queue.jobs.get(number) if number is not None else None
-            if job is None:
-                kind = "payload lost" if number is None else "ghost"
-                queue.history.violate(kind, f"{event.statement} gave {row}")
-                continue
-            _same_id(queue, job, row, event.statement)
-            by_id[row["job_id"]] = job
-            job.claims.append(Claimed(event, row["lease_token"], row["attempt"]))
-    for event in queue.history.committed():
-        for job_id in FINISHED[event.call](event) if event.call in FINISHED else ():
-            if job_id in by_id:
-                by_id[job_id].finished.append(event)
-
-
-def _same_id(queue: Queue, job: Job, row: Row, told: str) -> None:
-    if job.job_id is None:
-        job.job_id = row["job_id"]
-    if job.job_id != row["job_id"]:
-        queue.history.violate(
-            "wrong content", f"{told} gave job {row['job_id']} what job {job.job_id} holds"
-        )
 
 
 def _check_claims(queue: Queue) -> None:
@@ -155,19 +43,20 @@ def _check_claims(queue: Queue) -> None:
         if event.rows[0]["extend_lease"]:
             least, _ = history.clock(event.started, event.ended)
             until = least + LONG_LEASE[event.arguments["lease"]] - SLACK
-            extended[event.arguments["job_id"], event.arguments["lease_token"]] = until
+            key = (event.arguments["job_id"], event.arguments["lease_token"])
+            extended[key] = max(until, extended.get(key, until))
     for job in queue.jobs.values():
         if len(job.finished) > 1:
             told = "; ".join(event.statement for event in job.finished)
             history.violate("job twice", f"job {job.job_id} was finished twice: {told}")
         for before, after in zip(job.claims, job.claims[1:]):
             told = f"job {job.job_id}: {before.event.statement}, then {after.event.statement}"
-            key = (job.job_id or 0, before.token)
+            held = (job.job_id or 0, before.token)
             least, _ = history.clock(before.event.started, before.event.ended)
             until = least + LONG_LEASE[before.event.arguments["lease"]] - SLACK
-            until = extended.get(key, until)
+            until = max(until, extended.get(held, until))
             _, most = history.clock(after.event.started, after.event.ended)
-            if most < until and key not in given_back:
+            if most < until and held not in given_back:
                 history.violate("two leases", told)
             if after.attempt <= before.attempt and not redriven and not _tied(before, after):
                 history.violate("attempts", f"{told}: attempt {after.attempt} is not a later one")
@@ -238,7 +127,7 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
         answer = link.ask(
             f"select c.*, pgq.ack(c.job_id, c.lease_token) from pgq.claim_job({name}, 1000) as c"
         )
-        revived = link.ask(f"select * from pgq.redrive({name})")
+        revived = link.ask(f"select * from pgq.redrive({name}, all_jobs => true)")
         if answer.code is not None or revived.code is not None:
             violate("raw error", f"draining {queue.name}: {answer} {revived}")
             return
@@ -250,7 +139,7 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
                 continue
             given[number] = given.get(number, 0) + 1
             if number in queue.jobs:
-                _same_id(queue, queue.jobs[number], row, "the drain")
+                same_id(queue, queue.jobs[number], row, "the drain")
             if not row["ack"]:
                 violate("job twice", f"draining {queue.name}: ack refused for {row}")
         idle = 0 if answer.rows or revived.rows[0]["redrive"] else idle + 1

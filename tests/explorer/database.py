@@ -29,7 +29,7 @@ declare
     token uuid;
 begin
     select lease_token into token
-    from pgq.poll(topic, consumer_group, 1, '1 minute', partition) limit 1;
+    from pgq.poll(topic, consumer_group, 1, partition, '1 minute') limit 1;
     if token is not null then
         for n in 1 .. 1005 loop
             perform pgq.extend_poll(topic, consumer_group, partition, token);

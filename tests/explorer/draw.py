@@ -6,11 +6,13 @@ import random
 
 from explorer.script import Late, Value
 
-__all__ = ["LEASES", "MOVES", "RETENTIONS", "Arguments", "Draw"]
+__all__ = ["JOB_TTLS", "LEASES", "MOVES", "RETENTIONS", "Arguments", "Draw"]
 
 Arguments = dict[str, Value]
 
 RETENTIONS = ("3 hours", "3 hours", "3 hours", "12 hours", "7 days")
+JOB_TTLS = ("3 hours", "12 hours", "7 days", "90 days")
+"""Jobs live shorter than what is kept beside them, or outlive it."""
 LEASES = ("10 minutes", "1 hour")
 MOVES = (60, 660, 1900, 3700, 3700, 3700, 11000, 11000, 44000, 700000, -60, -3700, -700000)
 """Seconds; a segment of 3 hours is sealed after an hour and truncated three hours later."""

@@ -48,16 +48,16 @@ FAULTS = {
         """
         declare
             guessed bigint;
-            published pgq.message_position;
+            published pgq.publish_result;
         begin
             select o.last_offset + 1 into guessed
             from pgq.list_offsets(publish.topic) as o
             where o.partition = coalesce(publish.partition, 0);
-            published := {true}(
+            select * into published from {true}(
                 publish.topic, publish.payload, publish.key, null, publish.partition
             );
             published.log_offset := coalesce(guessed, published.log_offset);
-            return published;
+            return next published;
         end
         """,
         ("log",),
@@ -122,6 +122,45 @@ FAULTS = {
         ("queue",),
         frozenset({"job twice", "job stranded"}),
     ),
+    "an ack that leaves no trace": Fault(
+        "ack",
+        """
+        declare
+            done boolean;
+        begin
+            done := {true}(ack.job_id, ack.lease_token);
+            delete from pgq.job_archive as a where a.job_id = ack.job_id;
+            return done;
+        end
+        """,
+        ("queue",),
+        frozenset({"not archived"}),
+    ),
+    "an ack in every archive": Fault(
+        "ack",
+        """
+        begin
+            return pgq.archive_job(ack.job_id, ack.lease_token, 'acked');
+        end
+        """,
+        ("queue",),
+        frozenset({"archived unasked"}),
+    ),
+    "a purge that says that all was done": Fault(
+        "purge_queue",
+        """
+        begin
+            insert into pgq.job_archive (job_id, queue_id, ended_at, segment, attempt, outcome)
+            select j.job_id, j.queue_id, pgq._clock(), j.segment, j.attempt, 'acked'
+            from pgq.job as j
+            where purge_queue.all_jobs and j.partition_id =
+                (select q.partition_id from pgq.queue as q where q.queue = purge_queue.queue);
+            return {true}(purge_queue.queue, purge_queue.dead_only, purge_queue.all_jobs);
+        end
+        """,
+        ("queue",),
+        frozenset({"archived unasked"}),
+    ),
     "a finish_and_claim that finishes nothing": Fault(
         "finish_and_claim",
         """
@@ -152,7 +191,7 @@ FAULTS = {
         """
         begin
             return query
-            select b.job_id from {true}(enqueue_batch.queue, enqueue_batch.payloads) as b;
+            select b.* from {true}(enqueue_batch.queue, enqueue_batch.payloads) as b;
             update pgq.job as j set visible_at = 'infinity' where j.attempt = 0;
         end
         """,
@@ -177,7 +216,7 @@ FAULTS = {
         begin
             return query
             select * from {true}(
-                poll.topic, poll.consumer_group, poll.max_messages, poll.lease, poll.partition
+                poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
             );
             if not found then
                 raise unique_violation;

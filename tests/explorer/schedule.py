@@ -7,7 +7,7 @@ import random
 from functools import cache
 
 from explorer.calls import CALLS, Call
-from explorer.draw import RETENTIONS, Draw
+from explorer.draw import JOB_TTLS, RETENTIONS, Draw
 from explorer.script import HOUSE, LEVELS, Step, Trial
 
 __all__ = ["INTERLEAVINGS", "trial_of"]
@@ -89,7 +89,9 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 queue=queue,
                 retention=rng.choice(RETENTIONS),
                 lease="10 minutes",
-                max_attempts=rng.choice([1, 2, None]),
+                job_ttl=rng.choice(JOB_TTLS),
+                max_attempts=(attempts := rng.choice([1, 2, None])),
+                no_limit=["max_attempts"] if attempts is None else None,
                 backoff="0",
                 archive=draw.some(0.7),
             )

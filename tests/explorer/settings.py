@@ -32,7 +32,7 @@ def check_settings(history: History, link: Link) -> None:
         doubtful = set()
         for event in history.committed(f"create_{what}", f"alter_{what}", f"drop_{what}"):
             name = event.arguments[what]
-            if event.call == "create_topic" and name in last and last[name][1] is not None:
+            if event.call.startswith("create") and name in last and last[name][1] is not None:
                 continue  # it was there already, and was answered as the snapshot showed it
             when = (event.transaction.ended, event.transaction.place)
             if name in last and last[name][0] == when and when[1]:

@@ -59,6 +59,27 @@ class Looking(Machine):
             for row in lag
         } == expected
 
+    @invariant()
+    def jobs_are_known(self) -> None:
+        """Also the times and tokens of theirs that no view shows."""
+        found = self.run.connections[1].execute(
+            "select q.queue, j.job_id, j.visible_at, j.expires_at, j.attempt, j.lease_token,"
+            " j.last_error from pgq.job as j inner join pgq.queue as q using (queue_id)"
+        )
+        assert set(found.fetchall()) == {
+            (
+                name,
+                job.job_id,
+                job.visible_at,
+                job.expires_at,
+                job.attempt,
+                job.lease_token,
+                job.last_error,
+            )
+            for name, queue in self.broker.queues.items()
+            for job in queue.jobs.values()
+        }
+
     @rule()
     def look(self) -> None:
         """Everything that can be seen is as the model has it."""
