@@ -8,77 +8,46 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
-from rich.table import Table
 
 from pgq import Client
-from pgq.demo._common import (
-    Belongings,
-    Check,
-    DemoError,
-    conclude,
-    installed,
-    mark,
-    reserved,
-    target,
+from pgq.demo._common import Belongings, DemoError, conclude, installed, reserved, target
+from pgq.demo._flights import Expected, FlightsNotFoundError, expected, find_data, messages
+from pgq.demo._spark_figures import (
+    FLIGHTS,
+    ROUTES,
+    ROUTES_LIVE,
+    Outcome,
+    checks_of,
+    figures_of,
+    show,
+    stored,
 )
-from pgq.demo._flights import (
-    Expected,
-    Figures,
-    FlightsNotFoundError,
-    expected,
-    find_data,
-    messages,
-)
+from pgq.demo._spark_query import PRODUCER, Stream, by_route, location_of
 from pgq.local_spark import SparkSetupError, local_session
-from pgq.spark import Pgq, WriteResult
-from pgq.spark._source import PgqDataSource
+from pgq.spark import Pgq
 
 __all__ = ["run"]
 
-FLIGHTS = "demo.spark.flights"
-ROUTES = "demo.spark.routes"
-ROUTES_LIVE = "demo.spark.routes-live"
 PARTITIONS = 4
 BELONGINGS = Belongings("pgq demo-spark", "pgq_demo_spark", (FLIGHTS, ROUTES, ROUTES_LIVE))
 
-PRODUCER = "pgq demo-spark"
 PUBLISH_BATCH = 2000
 MICRO_BATCHES = 8
-SHOWN_ROUTES = 10
 STALL = 120.0
 """Seconds without any progress of the stream after which the demo gives up."""
-
-
-@dataclass
-class Outcome:
-    """What happened, for the checks."""
-
-    rates: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """For each part its count and the seconds that it took."""
-    first: WriteResult | None = None
-    repeated: WriteResult | None = None
-    routes_before: int = 0
-    """How many messages the topic of routes had before the write was repeated."""
-    crashed_in: int = 0
-    """The micro-batch in which the stream was ended."""
-    batches: Counter[int] = field(default_factory=Counter)
-    """How often Spark ran each micro-batch."""
 
 
 def run(
@@ -113,9 +82,9 @@ def run(
                 f"PostgreSQL {version} with pgq {client.version()}, Spark {session.version}\n"
             )
             outcome = _perform(client, session, data, rows, wanted, console)
-            batch, live = _figures(client, ROUTES), _figures(client, ROUTES_LIVE)
-            checks = _checks(client, wanted, outcome, batch, live)
-            _summary(console, wanted, outcome, batch, live)
+            batch, live = figures_of(client, ROUTES), figures_of(client, ROUTES_LIVE)
+            checks = checks_of(client, wanted, outcome, batch, live)
+            show(console, wanted, outcome, batch, live)
             return conclude(console, checks)
 
 
@@ -133,103 +102,6 @@ def _session(console: Console) -> Iterator[SparkSession]:
     finally:
         if found is None:
             session.stop()
-
-
-def _location(connection: psycopg.Connection[Any]) -> tuple[str, dict[str, str]]:
-    """Where a psycopg connection leads, as JDBC names it: URL and properties."""
-    info = connection.info
-    # Java has no Unix sockets for this
-    host = "localhost" if info.host.startswith("/") or not info.host else info.host
-    host = f"[{host}]" if ":" in host else host
-    sslmode = info.get_parameters().get("sslmode")
-    properties = {"user": info.user, "password": info.password}
-    return (
-        f"jdbc:postgresql://{host}:{info.port}/{info.dbname}"
-        + (f"?sslmode={sslmode}" if sslmode else ""),
-        {name: value for name, value in properties.items() if value},
-    )
-
-
-# -- what Spark does -------------------------------------------------------------------------------
-
-
-def by_route(flights: DataFrame) -> DataFrame:
-    """Add flights up: a message for each route, with the columns that pgq publishes."""
-    columns = "origin string, dest string, arr_delay int"
-    flight = F.from_json(F.col("value").cast("string"), columns)
-    return (
-        flights.select(flight.alias("flight"))
-        .select("flight.*")
-        .groupBy("origin", "dest")
-        .agg(
-            F.count("*").alias("flights"),
-            F.count("arr_delay").alias("timed"),
-            F.coalesce(F.sum("arr_delay"), F.lit(0)).alias("minutes"),
-        )
-        .select(
-            F.concat_ws("-", "origin", "dest").alias("key"),
-            F.struct("origin", "dest", "flights", "timed", "minutes").alias("payload"),
-        )
-    )
-
-
-class _Crash(Exception):
-    """Ends the stream in the middle."""
-
-
-class _Stream:
-    """The streaming query: a topic, by routes, into another topic, batch by batch."""
-
-    def __init__(
-        self, session: SparkSession, client: Client, batch_size: int, outcome: Outcome
-    ) -> None:
-        url, properties = _location(client.connection)
-        session.dataSource.register(PgqDataSource)
-        self._source = (
-            session.readStream.format("pgq")
-            .option("url", url)
-            .options(**properties)
-            .option("topic", FLIGHTS)
-            .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", str(batch_size))
-        )
-        broker = Pgq(session, url, properties)
-        self._write = broker.sink(ROUTES_LIVE, producer=PRODUCER, transform=by_route)
-        self._context = session.sparkContext
-        self._outcome = outcome
-
-    def start(self, checkpoint: str) -> StreamingQuery:
-        """Start on what there is now; with a checkpoint that was used before, after that."""
-        return (
-            self._source.load()
-            .writeStream.foreachBatch(self._write_batch)
-            .option("checkpointLocation", checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-
-    def _write_batch(self, frame: DataFrame, batch_id: int) -> None:
-        self._write(frame, batch_id)
-        self._outcome.batches[batch_id] += 1
-        if batch_id == self._outcome.crashed_in and self._outcome.batches[batch_id] == 1:
-            # The batch is written, and Spark has not noted that: no moment is worse. Spark would
-            # tell about it in a hundred lines.
-            self._context.setLogLevel("OFF")
-            raise _Crash
-
-    def has_written(self, batch_id: int) -> int:
-        """How often Spark has had a batch written."""
-        return self._outcome.batches[batch_id]
-
-    def has_crashed(self, query: StreamingQuery) -> bool:
-        """Whether the query has ended by the crash that was meant to be."""
-        error = query.exception()
-        if error is None:
-            return False
-        if _Crash.__name__ not in str(error):
-            raise DemoError(f"the stream has failed: {error}")
-        self._context.setLogLevel("ERROR")
-        return True
 
 
 # -- the performance -------------------------------------------------------------------------------
@@ -309,15 +181,15 @@ def _run_batch(
     client: Client, session: SparkSession, wanted: Expected, outcome: Outcome, bars: _Bars
 ) -> None:
     """Read all, add up, publish in one transaction; and the same again, which changes nothing."""
-    broker = Pgq(session, *_location(client.connection))
+    broker = Pgq(session, *location_of(client.connection))
     label = "batch: read, added up by route, published"
     bars.begin(label, None)
-    routes = by_route(broker.read(FLIGHTS))
-    outcome.first = broker.publish(routes, ROUTES, producer=PRODUCER, seq=1)
+    routes = by_route(broker.read(topic=FLIGHTS))
+    outcome.first = broker.publish(routes, topic=ROUTES, producer=PRODUCER, seq=1)
     bars.update(label, wanted.flights, wanted.flights)
 
-    outcome.routes_before = _stored(client, ROUTES)
-    outcome.repeated = broker.publish(routes, ROUTES, producer=PRODUCER, seq=1)
+    outcome.routes_before = stored(client, ROUTES)
+    outcome.repeated = broker.publish(routes, topic=ROUTES, producer=PRODUCER, seq=1)
     written = "nothing was written" if outcome.repeated.repeated else "it was written again"
     bars.say(f"the same write was repeated, as after a crash: {written}", "!")
 
@@ -330,7 +202,7 @@ def _run_stream(
     outcome.crashed_in = (-(-wanted.flights // batch_size) - 1) // 2
     label = f"stream: micro-batches of {batch_size:,}"
     bars.begin(label, wanted.flights)
-    stream = _Stream(session, client, batch_size, outcome)
+    stream = Stream(session, client, batch_size, outcome)
     with TemporaryDirectory(prefix="pgq-demo-") as checkpoint:
         while not _follow(stream.start(checkpoint), stream, label, wanted, bars):
             bars.say(
@@ -341,7 +213,7 @@ def _run_stream(
 
 
 def _follow(
-    query: StreamingQuery, stream: _Stream, label: str, wanted: Expected, bars: _Bars
+    query: StreamingQuery, stream: Stream, label: str, wanted: Expected, bars: _Bars
 ) -> bool:
     """Show each micro-batch until the query has ended; returns whether it has read all."""
     shown = -1
@@ -381,104 +253,3 @@ def _position(offset: str | None) -> int | None:
     """How many messages lie before an offset in the JSON of Spark's checkpoint."""
     found = json.loads(offset or "null")
     return None if found is None else sum(next_one - 1 for next_one in found[FLIGHTS].values())
-
-
-# -- the proof -------------------------------------------------------------------------------------
-
-
-Routes = dict[tuple[str, str], Figures]
-
-
-def _figures(client: Client, topic: str) -> Routes:
-    """The routes in a topic added up, read without Spark."""
-    routes: Routes = {}
-    for row in client.topic_stats(topic):
-        if row.messages == 0:
-            continue
-        for message in client.fetch_range(topic, row.partition, row.first_offset, row.tip):
-            route = message.payload
-            figures = routes.setdefault((route["origin"], route["dest"]), Figures())
-            figures.flights += route["flights"]
-            figures.timed += route["timed"]
-            figures.minutes += route["minutes"]
-    return routes
-
-
-def _stored(client: Client, topic: str) -> int:
-    return sum(row.messages for row in client.topic_stats(topic))
-
-
-def _checks(
-    client: Client, wanted: Expected, outcome: Outcome, batch: Routes, live: Routes
-) -> list[Check]:
-    first, repeated = outcome.first, outcome.repeated
-    stored = _stored(client, ROUTES)
-    crashed_in, ran = outcome.crashed_in, outcome.batches
-    return [
-        Check(
-            _stored(client, FLIGHTS) == wanted.flights,
-            f"{_stored(client, FLIGHTS):,} flights in the topic",
-        ),
-        Check(
-            batch == wanted.routes,
-            f"batch: {_total(batch):,} flights on {len(batch):,} routes, "
-            "every sum of delays equals the CSV's",
-        ),
-        Check(
-            first is not None
-            and repeated is not None
-            and (first.repeated, repeated.repeated) == (False, True)
-            and first.messages == repeated.messages == outcome.routes_before == stored,
-            f"batch: repeated with its number, it wrote nothing: {stored:,} messages as before",
-        ),
-        Check(
-            live == wanted.routes,
-            f"stream: {_total(live):,} flights on {len(live):,} routes, "
-            "every sum of delays equals the CSV's",
-        ),
-        Check(
-            set(ran) == set(range(len(ran))) and ran[crashed_in] == 2 and ran.total() > len(ran),
-            f"stream: {len(ran)} micro-batches; batch {crashed_in} ran {ran[crashed_in]} times, "
-            "before and after the crash, and was written once",
-        ),
-    ]
-
-
-def _total(routes: Routes) -> int:
-    return sum(figures.flights for figures in routes.values())
-
-
-# -- the summary -----------------------------------------------------------------------------------
-
-
-def _summary(
-    console: Console, wanted: Expected, outcome: Outcome, batch: Routes, live: Routes
-) -> None:
-    console.print()
-    table = Table(
-        title=f"Average delay at arrival, the {SHOWN_ROUTES} busiest routes", title_style="bold"
-    )
-    for heading in ("route", "flights", "batch", "stream", "by the CSV", ""):
-        table.add_column(heading, justify="left" if heading == "route" else "right")
-    nothing = Figures()
-    routes = []
-    for route in wanted.routes.keys() | batch.keys() | live.keys():
-        figures = [found.get(route, nothing) for found in (batch, live, wanted.routes)]
-        right = figures[0] == figures[1] == figures[2]
-        # a wrong one is always among those that are shown
-        routes.append((right, -figures[2].flights, route, figures))
-    for right, _, route, figures in sorted(routes, key=lambda row: row[:3])[:SHOWN_ROUTES]:
-        table.add_row(
-            "-".join(route),
-            f"{figures[2].flights:,}",
-            *(f"{found.average:.2f}" for found in figures),
-            mark(console, right),
-        )
-    console.print(table)
-    rates = Table(title="Rates", title_style="bold")
-    rates.add_column("")
-    for heading in ("flights", "seconds", "per second"):
-        rates.add_column(heading, justify="right")
-    for label, (count, seconds) in outcome.rates.items():
-        rates.add_row(label, f"{count:,}", f"{seconds:.1f}", f"{count / seconds:,.0f}")
-    console.print(rates)

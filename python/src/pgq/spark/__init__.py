@@ -14,8 +14,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from pgq.spark._client import Pgq, Step
-from pgq.spark._read import OffsetRange
 from pgq.spark._source import PgqDataSource
 from pgq.spark._write import WriteResult
 
-__all__ = ["OffsetRange", "Pgq", "PgqDataSource", "Step", "WriteResult"]
+__all__ = ["Pgq", "PgqDataSource", "Step", "WriteResult"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pgq.messages import OffsetRange
+from pgq.spark._bounds import Bound, Where
 from pgq.spark._connection import DriverConnection, Location, hide_credentials
-from pgq.spark._read import OffsetRange, Offsets, frame_of, plan, view
-from pgq.spark._write import Mode, Target, WriteOptions, WriteResult, write
+from pgq.spark._read import frame_of, ranges_of, view
+from pgq.spark._write import Target, WriteOptions, WriteResult, write
 
 __all__ = ["Pgq", "Step"]
 
@@ -53,15 +55,15 @@ class Pgq:
     def publish(
         self,
         frame: DataFrame,
-        topic: str,
         *,
+        topic: str,
         producer: str | None = None,
         seq: int | None = None,
-        mode: Mode = "atomic",
+        atomic: bool = True,
         chunk_rows: int = 5000,
         chunk_bytes: int = 4 << 20,
         expected_messages: int | None = None,
-        timeout: str = "1 day",
+        timeout: timedelta | None = None,
     ) -> WriteResult:
         """Publish the rows of a DataFrame to a topic.
 
@@ -69,77 +71,79 @@ class Pgq:
         or a string with JSON); and, where wanted, ``key``, ``headers`` (a map, an array of key and
         value, or a string with a JSON object) and ``partition``.
 
-        With ``mode="atomic"`` the rows are staged and then published in one transaction: all are
-        seen at once, or none, whatever fails on the way. The partitions written to are locked while
-        that transaction runs. With ``mode="fast"`` each chunk is published when it comes, so others
-        see a part before the end, and a failed job leaves a part. A repeated task must make the
+        An atomic write is staged and then published in one transaction: others see all rows at
+        once, or none, whatever fails on the way. The partitions written to are locked while that
+        transaction runs. With ``atomic=False`` each chunk is published when it comes, so others see
+        a part before the end, and a failed job leaves a part. Then a repeated task must make the
         same rows in the same order, and a repeated job the same tasks, or the write fails.
 
-        With ``producer`` and ``seq`` the write is known again: repeating it, after it was
-        committed, writes nothing and returns ``repeated``. In fast mode they also let a job that
-        failed go on where it was; without them its rows are published anew when it is run again.
+        With ``producer`` and ``seq`` the database knows the write again: repeating it, after it was
+        committed, writes nothing and returns ``repeated``. When the write is not atomic they also
+        let a job that failed go on where it was; without them its rows are published anew when it
+        is run again.
 
         ``chunk_rows`` and ``chunk_bytes`` bound the chunks in which rows travel. Give
         ``expected_messages`` where you know the number, and another one is refused. A write that is
-        not committed within ``timeout`` (an interval of PostgreSQL) is forgotten by ``cleanup``.
+        not committed within ``timeout``, a day by default, is forgotten by ``cleanup``.
         """
-        options = WriteOptions(mode, chunk_rows, chunk_bytes, expected_messages, timeout=timeout)
-        return write(frame, self._location, Target(topic, None, producer, seq), options)
+        options = WriteOptions(atomic, chunk_rows, chunk_bytes, expected_messages, timeout=timeout)
+        target = Target(topic=topic, producer=producer, seq=seq)
+        return write(frame, self._location, target, options)
 
     def enqueue(
         self,
         frame: DataFrame,
-        queue: str,
         *,
+        queue: str,
         producer: str | None = None,
         seq: int | None = None,
-        mode: Mode = "atomic",
-        priority: int = 0,
-        delay: str | None = None,
+        atomic: bool = True,
+        priority: int | None = None,
+        delay: timedelta | None = None,
         chunk_rows: int = 5000,
         chunk_bytes: int = 4 << 20,
         expected_messages: int | None = None,
-        timeout: str = "1 day",
+        timeout: timedelta | None = None,
     ) -> WriteResult:
         """Make a job of each row of a DataFrame; the rest is as in :meth:`publish`.
 
         Columns: ``value`` or ``payload``; and, where wanted, ``key``, ``headers`` and ``label``.
-        ``priority`` and ``delay`` (an interval of PostgreSQL, ``'5 minutes'``) are those of all.
+        ``priority`` (0 by default) and ``delay`` (by default the queue's) are those of all.
         """
         options = WriteOptions(
-            mode, chunk_rows, chunk_bytes, expected_messages, priority, delay, timeout
+            atomic, chunk_rows, chunk_bytes, expected_messages, priority, delay, timeout
         )
-        return write(frame, self._location, Target(None, queue, producer, seq), options)
+        target = Target(queue=queue, producer=producer, seq=seq)
+        return write(frame, self._location, target, options)
 
     def sink(
         self,
-        topic: str | None = None,
         *,
-        producer: str,
+        topic: str | None = None,
         queue: str | None = None,
-        mode: Mode = "atomic",
+        producer: str,
+        atomic: bool = True,
+        transform: Callable[[DataFrame], DataFrame] | None = None,
         chunk_rows: int = 5000,
         chunk_bytes: int = 4 << 20,
-        transform: Callable[[DataFrame], DataFrame] | None = None,
-        timeout: str = "1 day",
+        timeout: timedelta | None = None,
     ) -> Callable[[DataFrame, int], None]:
         """The function for ``writeStream.foreachBatch`` that writes each micro-batch exactly once.
 
         The batch's number is the ``seq`` of the write, so a batch that Spark runs again after a
         crash is written once. ``producer`` names the query: another one for each checkpoint, since
-        a new checkpoint counts its batches from 0 again. In fast mode a batch must come out the
-        same whenever it is computed, so not after a shuffle. ``transform`` is applied to the rows
-        of a batch first.
+        a new checkpoint counts its batches from 0 again. With ``atomic=False`` a batch must come
+        out the same whenever it is computed, so not after a shuffle. ``transform`` is applied to
+        the rows of a batch first.
         """
-        if (topic is None) == (queue is None):
-            raise ValueError("a sink writes to a topic or to a queue")
         location = self._location
-        options = WriteOptions(mode, chunk_rows, chunk_bytes, timeout=timeout)
+        target = Target(topic, queue, producer, 0)
+        options = WriteOptions(atomic, chunk_rows, chunk_bytes, timeout=timeout)
 
         # Nothing here refers to the session: Spark Connect sends this function to the server.
         def write_batch(frame: DataFrame, batch_id: int) -> None:
             rows = frame if transform is None else transform(frame)
-            write(rows, location, Target(topic, queue, producer, batch_id), options)
+            write(rows, location, replace(target, seq=batch_id), options)
 
         return write_batch
 
@@ -147,12 +151,10 @@ class Pgq:
 
     def read(
         self,
-        topic: str,
         *,
-        starting_offsets: Offsets = "earliest",
-        ending_offsets: Offsets = "latest",
-        starting_timestamp: datetime | None = None,
-        ending_timestamp: datetime | None = None,
+        topic: str,
+        start: Where = "earliest",
+        end: Where = "latest",
         min_partitions: int | None = None,
         fail_on_data_loss: bool = True,
     ) -> DataFrame:
@@ -162,23 +164,24 @@ class Pgq:
         ``offset``, ``timestamp`` and ``headers``. Which messages is decided here: what is published
         later is not in the DataFrame, however often it is used.
 
-        Offsets are ``"earliest"``, ``"latest"``, an offset for each partition, or JSON as Kafka's
-        source takes it, with -2 for the earliest and -1 for the latest; the ending ones are not
-        included. Timestamps take the place of the offsets: from the first message published then or
-        later, up to the last one before. Each range of a partition is read by several tasks:
-        at least ``min_partitions`` in all, and one for each 250,000 messages.
+        ``start`` and ``end`` are ``"earliest"`` (for the start), ``"latest"`` (for the end), a time
+        (a datetime with a time zone), or an offset for each partition: ``{0: 15, 1: -2}`` or JSON
+        as Kafka's source takes it, with -2 for the earliest and -1 for the latest. The end is not
+        included: a time stands for the first message that was published then or later.
 
-        Where retention has removed a part of the range by the time that a task reads it, the task
-        fails, or goes on with what is there if ``fail_on_data_loss`` is false.
+        Each range of a partition is read by several tasks: at least ``min_partitions`` in all, and
+        one for each 250,000 messages.
+
+        Where retention has removed a part of what is to be read, this or the task that meets it
+        fails; with ``fail_on_data_loss=False`` reading goes on with what is there.
         """
-        ranges = plan(
+        ranges = ranges_of(
             self._spark,
             self._location,
             topic,
-            starting_offsets=starting_offsets,
-            ending_offsets=ending_offsets,
-            starting_timestamp=starting_timestamp,
-            ending_timestamp=ending_timestamp,
+            Bound.start("start", topic, start).of_batch("start"),
+            Bound.end("end", topic, end),
+            fail_on_data_loss=fail_on_data_loss,
         )
         return frame_of(
             self._spark,
@@ -189,11 +192,11 @@ class Pgq:
             fail_on_data_loss=fail_on_data_loss,
         )
 
-    def read_archive(self, queue: str, *, num_partitions: int = 1) -> DataFrame:
+    def read_archive(self, *, queue: str, num_partitions: int = 1) -> DataFrame:
         """The finished jobs of a queue, with the columns of the view ``pgq.archived_jobs``."""
         return view(self._spark, self._location, "archived_jobs", queue, num_partitions)
 
-    def read_dead_letters(self, queue: str, *, num_partitions: int = 1) -> DataFrame:
+    def read_dead_letters(self, *, queue: str, num_partitions: int = 1) -> DataFrame:
         """The dead letters of a queue, with the columns of the view ``pgq.dead_letters``."""
         return view(self._spark, self._location, "dead_letters", queue, num_partitions)
 
@@ -201,28 +204,28 @@ class Pgq:
 
     def consume(
         self,
-        topic: str,
-        consumer_group: str,
         transform: Callable[[DataFrame], DataFrame | None],
         *,
-        to: str | None = None,
+        topic: str,
+        consumer_group: str,
+        to_topic: str | None = None,
         to_queue: str | None = None,
         max_messages: int = 100_000,
         min_partitions: int | None = None,
         chunk_rows: int = 5000,
         chunk_bytes: int = 4 << 20,
     ) -> Step | None:
-        """Take the next messages of a group, transform them, and publish what comes out.
+        """Take the next messages of a group, transform them, and write what comes out.
 
         The position of the group and the output are committed in one transaction of the driver, so
         each message has its effect once, whatever fails. ``transform`` gets the messages as
-        :meth:`read` returns them, and returns rows for the topic ``to`` or the queue ``to_queue``,
-        or None for none. Other members of the group pass over the partitions that were taken until
-        this step is done. Returns None when there is nothing to read.
+        :meth:`read` returns them, and returns rows for ``to_topic`` or ``to_queue``, or None for
+        none. Other members of the group pass over the partitions that were taken until this step is
+        done. Returns None when there is nothing to read.
 
         Needs a classic session: Spark Connect cannot hold a transaction.
         """
-        if to is not None and to_queue is not None:
+        if to_topic is not None and to_queue is not None:
             raise ValueError("a step writes to a topic or to a queue, not to both")
         with DriverConnection(self._spark, self._location) as transaction:
             transaction.begin()
@@ -235,13 +238,13 @@ class Pgq:
             output = transform(messages)
             written = None
             if output is not None:
-                if to is None and to_queue is None:
+                if to_topic is None and to_queue is None:
                     raise ValueError("the transformation returned rows, but there is no target")
                 written = write(
                     output,
                     self._location,
-                    Target(to, to_queue),
-                    WriteOptions("atomic", chunk_rows, chunk_bytes),
+                    Target(to_topic, to_queue),
+                    WriteOptions(chunk_rows=chunk_rows, chunk_bytes=chunk_bytes),
                     transaction,
                 )
             transaction.commit()

@@ -2,156 +2,77 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
-from itertools import pairwise
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pgq.errors import OffsetOutOfRange, UnknownQueue
+from pgq.errors import UnknownQueue
+from pgq.messages import OffsetRange
+from pgq.spark._bounds import Bound
 from pgq.spark._connection import Arguments, Location, call, quoted
+from pgq.spark._positions import Checks, Kept, Log, plan, split
 
-__all__ = ["OffsetRange", "Offsets", "frame_of", "kafka_columns", "plan", "view"]
-
-Offsets = str | Mapping[int, int]
-"""``earliest``, ``latest``, the JSON of Spark's Kafka source, or an offset for each partition."""
-
-RANGE_SIZE = 250_000
-"""How many messages a task reads at most unless the caller wants more tasks."""
+__all__ = ["frame_of", "kafka_columns", "ranges_of", "view"]
 
 FETCH_SIZE = 10_000
 
-_EARLIEST, _LATEST = -2, -1
 
-
-@dataclass(frozen=True)
-class OffsetRange:
-    """Consecutive messages of one partition, both ends included."""
-
-    partition: int
-    first_offset: int
-    last_offset: int
-
-    def __len__(self) -> int:
-        return self.last_offset - self.first_offset + 1
-
-    def split(self, size: int) -> list[OffsetRange]:
-        """Ranges of nearly one length, of at most ``size`` messages."""
-        parts = -(-len(self) // size)
-        bounds = [self.first_offset + len(self) * part // parts for part in range(parts + 1)]
-        return [OffsetRange(self.partition, first, after - 1) for first, after in pairwise(bounds)]
-
-
-def plan(
+def ranges_of(
     spark: SparkSession,
     location: Location,
     topic: str,
+    start: Bound,
+    end: Bound,
     *,
-    starting_offsets: Offsets,
-    ending_offsets: Offsets,
-    starting_timestamp: datetime | None,
-    ending_timestamp: datetime | None,
+    fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """What there is to read, a range for each partition that has something.
+    """What there is to read between two bounds, a range for each partition that has something."""
 
-    Ends are excluded, as with Kafka, where they are given by the caller.
-    """
-
-    @cache
-    def listed(timestamp: datetime | None) -> list[Any]:
+    def log_at(published_at: datetime | None) -> Log:
         arguments: Arguments = {
             "topic": ("text", topic),
-            "published_at": ("timestamptz", timestamp),
+            "published_at": ("timestamptz", published_at),
         }
-        return call(spark, location, "list_offsets", arguments)
-
-    starts = _bounds(topic, listed, starting_offsets, starting_timestamp)
-    ends = _bounds(topic, listed, ending_offsets, ending_timestamp)
-    for row in listed(ending_timestamp):
-        if ends[row["partition"]] > row["last_offset"] + 1:
-            raise OffsetOutOfRange(
-                f"the end {ends[row['partition']]} of partition {row['partition']} of topic "
-                f"{topic!r} is out of range: the next offset is {row['last_offset'] + 1}"
-            )
-    return [
-        OffsetRange(partition, start, ends[partition] - 1)
-        for partition, start in starts.items()
-        # a partition that was added in between is for the next read
-        if start < ends.get(partition, 0)
-    ]
-
-
-def _bounds(
-    topic: str,
-    listed: Callable[[datetime | None], list[Any]],
-    offsets: Offsets,
-    timestamp: datetime | None,
-) -> dict[int, int]:
-    """For each partition the offset to start from, or to stop before."""
-    if timestamp is not None and timestamp.tzinfo is None:
-        raise ValueError("a timestamp needs a time zone: it would mean another time elsewhere")
-    rows = listed(timestamp)
-    earliest = {row["partition"]: row["first_offset"] for row in rows}
-    latest = {row["partition"]: row["last_offset"] + 1 for row in rows}
-    if timestamp is not None:
-        return {row["partition"]: row["log_offset"] for row in rows}
-    if offsets == "earliest":
-        return earliest
-    if offsets == "latest":
-        return latest
-    given = _given(topic, offsets)
-    if given.keys() != earliest.keys():
-        raise ValueError(
-            f"topic {topic!r} has the partitions {sorted(earliest)}; "
-            f"offsets were given for {sorted(given)}"
+        rows = call(spark, location, "list_offsets", arguments)
+        return Log(
+            topic_id,
+            {
+                row["partition"]: Kept(
+                    row["first_offset"], row["last_offset"] + 1, row["log_offset"]
+                )
+                for row in rows
+            },
         )
-    named = {_EARLIEST: earliest, _LATEST: latest}
-    for partition, offset in given.items():
-        if offset not in named and offset < 1:
-            raise ValueError(f"offset {offset} of partition {partition}: offsets begin at 1")
-    return {
-        partition: named[offset][partition] if offset in named else offset
-        for partition, offset in sorted(given.items())
-    }
 
-
-def _given(topic: str, offsets: Offsets) -> dict[int, int]:
-    if isinstance(offsets, Mapping):
-        return dict(offsets)
-    try:
-        return {int(name): int(value) for name, value in json.loads(offsets)[topic].items()}
-    except (ValueError, KeyError, AttributeError, TypeError):
-        raise ValueError(
-            "offsets are 'earliest', 'latest', an offset for each partition, or JSON of the form "
-            f'{{"{topic}": {{"0": 1}}}}'
-        ) from None
+    # offsets from a stream's checkpoint come with it
+    topic_id = None
+    if start.topic_id is not None or end.topic_id is not None:
+        nothing: Arguments = {
+            "topic": ("text", topic),
+            "partition": ("integer", 0),
+            "first_offset": ("bigint", 1),
+            "last_offset": ("bigint", 0),
+        }
+        (topic_id,) = call(spark, location, "check_range", nothing)
+    return plan(start, end, log_at, Checks(topic, fail_on_data_loss))
 
 
 def frame_of(
     spark: SparkSession,
     location: Location,
     topic: str,
-    ranges: Iterable[OffsetRange],
+    ranges: Sequence[OffsetRange],
     *,
     min_partitions: int | None = None,
     fail_on_data_loss: bool = True,
 ) -> DataFrame:
     """A DataFrame of these messages, read by a task for each part of a range."""
-    ranges = list(ranges)
-    total = sum(len(part) for part in ranges)
-    size = RANGE_SIZE
-    if min_partitions is not None:
-        if min_partitions < 1:
-            raise ValueError("min_partitions must be at least 1")
-        if min_partitions > len(ranges):
-            size = max(1, min(size, total // min_partitions))
+    if min_partitions is not None and min_partitions < 1:
+        raise ValueError("min_partitions must be at least 1")
     predicates = [
-        _predicate(topic, part, fail_on_data_loss) for whole in ranges for part in whole.split(size)
+        _predicate(topic, part, fail_on_data_loss) for part in split(ranges, min_partitions)
     ]
     rows = spark.read.jdbc(
         location.url,

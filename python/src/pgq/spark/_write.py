@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any
 
 import psycopg
 from pyspark.sql import Column, DataFrame
@@ -22,9 +22,7 @@ from pgq.spark._connection import (
 )
 from pgq.spark._pack import packer, schema
 
-__all__ = ["Mode", "Target", "WriteOptions", "WriteResult", "write"]
-
-Mode = Literal["atomic", "fast"]
+__all__ = ["Target", "WriteOptions", "WriteResult", "write"]
 
 
 @dataclass(frozen=True)
@@ -50,22 +48,24 @@ class Target:
     producer: str | None = None
     seq: int | None = None
 
+    def __post_init__(self) -> None:
+        if (self.topic is None) == (self.queue is None):
+            raise ValueError("a write goes to a topic or to a queue: give one of topic and queue")
+
 
 @dataclass(frozen=True)
 class WriteOptions:
     """How a DataFrame is written."""
 
-    mode: Mode = "atomic"
+    atomic: bool = True
     chunk_rows: int = 5000
     chunk_bytes: int = 4 << 20
     expected_messages: int | None = None
     priority: int | None = None
-    delay: str | None = None
-    timeout: str = "1 day"
+    delay: timedelta | None = None
+    timeout: timedelta | None = None
 
     def __post_init__(self) -> None:
-        if self.mode not in ("atomic", "fast"):
-            raise ValueError(f"mode must be 'atomic' or 'fast', not {self.mode!r}")
         for name in ("chunk_rows", "chunk_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
@@ -115,9 +115,13 @@ def _begin(target: Target, options: WriteOptions) -> Arguments:
         "queue": ("text", target.queue),
         "producer": ("text", target.producer),
         "seq": ("bigint", target.seq),
-        "atomic": ("boolean", options.mode == "atomic"),
-        "timeout": ("interval", options.timeout),
+        "atomic": ("boolean", options.atomic),
+        "timeout": ("interval", _interval(options.timeout)),
     }
+
+
+def _interval(length: timedelta | None) -> str | None:
+    return None if length is None else str(length).replace(",", "")
 
 
 def _result(state: dict[str, Any]) -> WriteResult:
@@ -141,7 +145,7 @@ def _send(
         chunk_rows=options.chunk_rows,
         chunk_bytes=options.chunk_bytes,
         priority=options.priority,
-        delay=options.delay,
+        delay=_interval(options.delay),
     )
     (
         rows.mapInArrow(pack, schema(rows.columns, is_json=is_json))
@@ -152,7 +156,7 @@ def _send(
         .option("logServerErrorDetail", "false")
         # A chunk is a batch. An atomic write needs a transaction per task; else each chunk is one.
         .option("batchsize", 1)
-        .option("isolationLevel", "READ_COMMITTED" if options.mode == "atomic" else "NONE")
+        .option("isolationLevel", "READ_COMMITTED" if options.atomic else "NONE")
         .mode("append")
         .save()
     )

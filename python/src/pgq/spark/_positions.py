@@ -1,0 +1,300 @@
+"""What lies between two bounds in a topic as it is: batches and streams are planned here.
+
+Nothing here asks the database: a :class:`Log` says what the topic has at one moment.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from pgq.errors import OffsetOutOfRange
+from pgq.messages import OffsetRange
+from pgq.spark._bounds import EARLIEST, FROM, ID, LATEST, Bound
+
+__all__ = [
+    "Checks",
+    "Kept",
+    "Log",
+    "Position",
+    "advance",
+    "plan",
+    "ranges_between",
+    "resolve",
+    "split",
+]
+
+RANGE_SIZE = 250_000
+"""How many messages a task reads at most unless the caller wants more tasks."""
+
+_log = logging.getLogger("pgq.spark")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a partition has: from ``first`` up to, and without, ``after``."""
+
+    first: int
+    after: int
+    at: int | None = None
+    """The first offset published at the time that was asked for, or later."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a topic has at one moment, by partition."""
+
+    topic_id: int | None
+    """The id of its first partition, which tells it from a later topic of the same name."""
+    partitions: Mapping[int, Kept]
+
+
+@dataclass(frozen=True)
+class Position:
+    """The next offset to read in each partition; one that is not named begins at 1."""
+
+    topic_id: int | None
+    offsets: Mapping[int, int]
+    began: Mapping[int, int] | None = None
+    """Where the first batch of a stream began, of which this is the start or the end."""
+
+    def __getitem__(self, partition: int) -> int:
+        return self.offsets.get(partition, 1)
+
+    @property
+    def is_initial(self) -> bool:
+        """Whether this is the start of the first batch."""
+        return self.began == self.offsets
+
+    def as_json(self, topic: str) -> dict[str, Any]:
+        """The form in which Spark keeps it; equal positions are written in one way."""
+        written = {topic: _by_name(self.offsets), ID: self.topic_id}
+        return written if self.began is None else {**written, FROM: _by_name(self.began)}
+
+    @classmethod
+    def from_json(cls, topic: str, found: Mapping[str, Any]) -> Position:
+        """Read what :meth:`as_json` made, perhaps in a run of long ago."""
+        if topic not in found or ID not in found:
+            others = ", ".join(repr(name) for name in found if name not in (ID, FROM))
+            raise ValueError(
+                f"the checkpoint is not one of topic {topic!r} but of {others or 'something else'}:"
+                " a query that reads another topic needs a checkpoint of its own"
+            )
+        began = found.get(FROM)
+        return cls(
+            int(found[ID]), _by_number(found[topic]), None if began is None else _by_number(began)
+        )
+
+
+def _by_name(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offsets[partition] for partition in sorted(offsets)}
+
+
+def _by_number(offsets: Mapping[str, Any]) -> dict[int, int]:
+    return {int(partition): int(offset) for partition, offset in offsets.items()}
+
+
+# ---------------------------------------------------------------------------- what is missing
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What to say, or to raise, when a topic does not have what a position asks for."""
+
+    topic: str
+    fail_on_data_loss: bool
+
+    def lost(self, problem: str) -> None:
+        """Messages are missing: fail, or tell and go on."""
+        text = f"topic {self.topic!r}, {problem}"
+        if self.fail_on_data_loss:
+            raise OffsetOutOfRange(
+                f"{text} Set failOnDataLoss (in Python fail_on_data_loss) to false to go on with "
+                "what is there; a stream can also start anew with another checkpoint."
+            )
+        _log.warning("%s", text)
+
+    def removed(self, partition: int, first: int, after: int) -> None:
+        """Retention was faster."""
+        self.lost(
+            f"partition {partition}: offsets {first} to {after - 1} are not there any more, "
+            "retention has removed them before they were read."
+        )
+
+    def ahead(self, partition: int, wanted: int, kept: Kept) -> None:
+        """The topic ends before."""
+        self.lost(
+            f"partition {partition}: reading has come to offset {wanted}, but the topic ends at "
+            f"{kept.after - 1}. The database was set back to an earlier state, or it is a standby "
+            "that lags behind the server that was read before."
+        )
+
+    def renewed(self) -> None:
+        """Another topic has the name now."""
+        self.lost("it was dropped and made anew since the offsets were noted.")
+
+
+# ---------------------------------------------------------------------------- bounds
+
+
+def resolve(bound: Bound, log: Log, checks: Checks) -> Position:
+    """A position in the topic as it is; for a time, the log must have been asked about it."""
+    if bound.earliest:
+        return Position(log.topic_id, {p: kept.first for p, kept in log.partitions.items()})
+    if bound.time is not None:
+        return Position(log.topic_id, {p: kept.at or 1 for p, kept in log.partitions.items()})
+    if bound.offsets is None:
+        return Position(log.topic_id, {p: kept.after for p, kept in log.partitions.items()})
+    if bound.topic_id not in (None, log.topic_id):
+        checks.renewed()
+    if bound.offsets.keys() != log.partitions.keys():
+        raise ValueError(
+            f"topic {checks.topic!r} has the partitions {sorted(log.partitions)}, "
+            f"offsets were given for {sorted(bound.offsets)}: give one for each, "
+            "-2 for the earliest, -1 for the latest"
+        )
+    return Position(
+        log.topic_id,
+        {p: _resolve_one(p, bound.offsets[p], kept, checks) for p, kept in log.partitions.items()},
+    )
+
+
+def _resolve_one(partition: int, offset: int, kept: Kept, checks: Checks) -> int:
+    if offset == EARLIEST:
+        return kept.first
+    if offset == LATEST:
+        return kept.after
+    if offset < kept.first:
+        # what was lost is told where it is read; as an end it only means that nothing is
+        return offset
+    if offset > kept.after:
+        checks.lost(
+            f"partition {partition}: offset {offset} was asked for, "
+            f"but the topic ends at {kept.after - 1}."
+        )
+    return min(offset, kept.after)
+
+
+# ---------------------------------------------------------------------------- batches
+
+
+def plan(
+    start: Bound, end: Bound, log_at: Callable[[datetime | None], Log], checks: Checks
+) -> list[OffsetRange]:
+    """What a batch reads: a range for each partition that has something between two bounds.
+
+    ``log_at`` asks what the topic has, with the first offset published at a time, or later.
+    """
+    log = log_at(start.time)
+    first = resolve(start, log, checks)
+    if end.time is not None:
+        log = log_at(end.time)
+    after = resolve(end, log, checks)
+    # An end before the start is no error here: there is nothing in between. A partition that was
+    # added since the start was resolved is for the next read.
+    ends = {p: max(first[p], offset) for p, offset in after.offsets.items() if p in first.offsets}
+    return ranges_between(first, Position(after.topic_id, ends), log, checks)
+
+
+def ranges_between(start: Position, end: Position, log: Log, checks: Checks) -> list[OffsetRange]:
+    """What lies between two positions and is there."""
+    if start.is_initial and end.began is not None:
+        # The start was asked for anew, but the batch may have been planned in an earlier run.
+        start = Position(end.topic_id, end.began)
+    if end.topic_id != log.topic_id:
+        checks.renewed()
+        return []
+    if start.topic_id != end.topic_id:
+        start = Position(end.topic_id, {})
+    found = []
+    for partition, after in sorted(end.offsets.items()):
+        first = start[partition]
+        if after < first:
+            raise OffsetOutOfRange(
+                f"topic {checks.topic!r}, partition {partition}: a batch from offset {first} back "
+                f"to {after} would read messages twice. The topic was set back to an earlier "
+                "state: start anew with another checkpoint."
+            )
+        kept = log.partitions.get(partition, Kept(1, 1))
+        if first < after and first < kept.first:
+            checks.removed(partition, first, min(after, kept.first))
+        if first < after and after > kept.after:
+            checks.ahead(partition, after, kept)
+        first, after = max(first, kept.first), min(after, kept.after)
+        if first < after:
+            found.append(OffsetRange(partition, first, after - 1))
+    return found
+
+
+def split(ranges: Sequence[OffsetRange], min_partitions: int | None) -> list[OffsetRange]:
+    """A range for each task: none too long, and as many as wanted where there are the messages."""
+    size = RANGE_SIZE
+    if min_partitions is not None and min_partitions > len(ranges):
+        size = max(1, min(size, sum(map(len, ranges)) // min_partitions))
+    return [part for whole in ranges for part in _cut(whole, size)]
+
+
+def _cut(whole: OffsetRange, size: int) -> list[OffsetRange]:
+    """Ranges of nearly one length, of at most ``size`` messages."""
+    parts = -(-len(whole) // size)
+    bounds = [whole.first_offset + len(whole) * part // parts for part in range(parts + 1)]
+    return [OffsetRange(whole.partition, first, after - 1) for first, after in pairwise(bounds)]
+
+
+# ---------------------------------------------------------------------------- streams
+
+
+def advance(
+    start: Position, log: Log, checks: Checks, *, limit: int | None, target: Log | None = None
+) -> Position:
+    """How far the next batch goes: ``start`` itself when there is nothing to read.
+
+    ``limit`` messages at most, from each partition in proportion to what waits there; nothing that
+    came after ``target``.
+    """
+    if start.topic_id != log.topic_id:
+        checks.renewed()
+        start = Position(log.topic_id, {})
+    until = log if target is None else target
+    if until.topic_id != log.topic_id:
+        return start
+    begins = {}
+    waiting = {}
+    for partition, kept in log.partitions.items():
+        position = start[partition]
+        if position < kept.first:
+            checks.removed(partition, position, kept.first)
+        elif position > kept.after:
+            checks.ahead(partition, position, kept)
+        # Where the topic has fallen back behind the position, nothing is read a second time.
+        begins[partition] = max(position, kept.first)
+        end = until.partitions[partition].after if partition in until.partitions else 0
+        waiting[partition] = max(0, end - begins[partition])
+    taken = _prorate(waiting, limit, turn=sum(begins.values()))
+    moved = {p: begins[p] + count for p, count in taken.items() if count}
+    if not moved:
+        return start
+    began = start.offsets if start.is_initial else None
+    return Position(start.topic_id, {**start.offsets, **moved}, began)
+
+
+def _prorate(waiting: Mapping[int, int], limit: int | None, *, turn: int) -> dict[int, int]:
+    """Share ``limit`` among partitions, in proportion to what waits in each.
+
+    What rounding leaves goes to those that got least; among equals ``turn`` decides, which differs
+    from batch to batch, so that no partition waits for ever.
+    """
+    total = sum(waiting.values())
+    if limit is None or total <= limit:
+        return dict(waiting)
+    shares = {partition: limit * count // total for partition, count in waiting.items()}
+    left = limit - sum(shares.values())
+    order = sorted(partition for partition, count in waiting.items() if count > shares[partition])
+    turned = order[turn % len(order) :] + order[: turn % len(order)]
+    for partition in sorted(turned, key=lambda partition: shares[partition])[:left]:
+        shares[partition] += 1
+    return shares
