@@ -57,7 +57,7 @@ def figures_of(client: Client, topic: str) -> Routes:
     for row in client.topic_stats(topic):
         if row.messages == 0:
             continue
-        for message in client.fetch_range(topic, row.partition, row.first_offset, row.tip):
+        for message in client.fetch_range(topic, row.partition, row.first_offset, row.last_offset):
             route = message.payload
             figures = routes.setdefault((route["origin"], route["dest"]), Figures())
             figures.flights += route["flights"]
