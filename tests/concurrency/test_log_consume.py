@@ -15,9 +15,9 @@ from log_support import (
     Log,
     aside,
     blocked,
+    committed_offsets,
     new_topic,
     offsets,
-    committed_offsets,
     refused,
     unchanged,
 )
@@ -216,7 +216,7 @@ def test_a_stale_commit_whose_taker_gives_up(
     assert waiting.result(PATIENCE) == 2
 
 
-@pytest.mark.parametrize("function", ["extend_poll", "release", "commit_offset"])
+@pytest.mark.parametrize("function", ["extend_poll", "release_poll", "commit_offset"])
 def test_a_seek_ends_a_lease_under_the_members_hands(
     open_log: OpenLog, log: Log, function: str
 ) -> None:
@@ -410,7 +410,7 @@ def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level
 
 
 @pytest.mark.parametrize("level", SNAPSHOTS)
-@pytest.mark.parametrize("function", ["extend_poll", "release"])
+@pytest.mark.parametrize("function", ["extend_poll", "release_poll"])
 def test_leases_with_an_old_snapshot(
     open_log: OpenLog, log: Log, function: str, level: str
 ) -> None:
@@ -483,7 +483,7 @@ def test_seeks_of_all_partitions_do_not_deadlock(open_log: OpenLog, log: Log) ->
     assert set(committed_offsets(log, topic, "readers")) in ({0}, {2})
 
 
-@pytest.mark.parametrize("function", ["commit_offset", "seek", "claim_offsets", "release"])
+@pytest.mark.parametrize("function", ["commit_offset", "seek", "claim_offsets", "release_poll"])
 def test_a_member_that_waited_while_its_group_was_made_anew(
     open_log: OpenLog, log: Log, function: str
 ) -> None:
@@ -497,7 +497,7 @@ def test_a_member_that_waited_while_its_group_was_made_anew(
         "commit_offset": {"last_offset": 2},
         "seek": {"start": "latest"},
         "claim_offsets": {"max_messages": 3},
-        "release": {"lease_token": token},
+        "release_poll": {"lease_token": token},
     }[function]
     waiting = blocked(
         log,
@@ -510,6 +510,6 @@ def test_a_member_that_waited_while_its_group_was_made_anew(
         "commit_offset": (2, 2),
         "seek": ([(0, 6)], 5),
         "claim_offsets": ([(0, 1, 3)], 3),
-        "release": (False, 0),
+        "release_poll": (False, 0),
     }
     assert (result, committed_offsets(log, topic, "readers")[0]) == expected[function]

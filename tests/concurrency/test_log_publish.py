@@ -15,12 +15,12 @@ from log_support import (
     Log,
     aside,
     blocked,
+    committed_offsets,
     new_name,
     new_topic,
+    newest,
     offsets,
-    committed_offsets,
     refused,
-    tip,
 )
 
 OpenLog = Callable[..., Log]
@@ -172,8 +172,8 @@ def test_batches_lock_in_ascending_order(open_log: OpenLog, log: Log) -> None:
         lambda: batch.publish_batch(topic=topic, payloads=[1, 2, 3], keys=["c", "a", "b"]),
     )
     other.execute("set lock_timeout = '2s'")
-    assert other.publish(topic=topic, payload=1, partition=1) == (1, 1)
-    assert other.publish(topic=topic, payload=1, partition=2) == (2, 1)
+    assert other.publish(topic=topic, payload=1, partition=1) == (1, 1, False)
+    assert other.publish(topic=topic, payload=1, partition=2) == (2, 1, False)
     holder.commit()
     assert waiting.result(PATIENCE) == [(0, 2, 2), (1, 2, 2), (2, 2, 2)]
 
@@ -265,12 +265,12 @@ def test_no_reader_sees_an_offset_without_those_below(open_log: OpenLog, log: Lo
     written_all.set()
     assert reader.result(PATIENCE) > 10
     seen = follower.result(PATIENCE)
-    tips = [newest(log, topic, partition) for partition in range(2)]
+    last_offsets = [newest(log, topic, partition) for partition in range(2)]
     assert [seen[partition] for partition in range(2)] == [
-        list(range(1, highest + 1)) for highest in tips
+        list(range(1, highest + 1)) for highest in last_offsets
     ]
-    assert sum(tips) == sum(written) > 0
-    assert committed_offsets(log, topic, "readers") == tips
+    assert sum(last_offsets) == sum(written) > 0
+    assert committed_offsets(log, topic, "readers") == last_offsets
 
 
 # ---------------------------------------------------------------------------- isolation levels
@@ -331,7 +331,7 @@ def test_a_snapshot_older_than_the_segment(
     log.publish(topic=topic, payload=4)
     refused("40001", loser.publish, topic=topic, payload=5)
     loser.rollback()
-    assert loser.publish(topic=topic, payload=5) == (0, 5)
+    assert loser.publish(topic=topic, payload=5) == (0, 5, False)
     loser.commit()
 
 
@@ -378,7 +378,7 @@ def test_racing_create_topic(open_log: OpenLog, log: Log) -> None:
     waiting = blocked(log, second, lambda: second.create_topic(topic=topic, partitions=5))
     first.commit()
     assert waiting.result(PATIENCE) == made
-    assert log.publish(topic=topic, payload=1, partition=2) == (2, 1)
+    assert log.publish(topic=topic, payload=1, partition=2) == (2, 1, False)
 
     topic = new_name()
     first.create_topic(topic=topic, partitions=3)
@@ -448,7 +448,7 @@ def test_drop_topic_and_a_publisher_that_changes_segment(open_log: OpenLog, log:
     log.alter_topic(topic=topic, retention="3 days")
     dropping = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
     second.execute("set lock_timeout = '5s'")
-    assert second.publish(topic=topic, payload=2, partition=1) == (1, 1)
+    assert second.publish(topic=topic, payload=2, partition=1) == (1, 1, False)
     first.commit()
     second.commit()
     dropping.result(PATIENCE)
@@ -462,10 +462,10 @@ def test_alter_topic_beside_open_publishers(open_log: OpenLog, log: Log) -> None
     publisher.publish(topic=topic, payload=1)
     altering.execute("set lock_timeout = '2s'")
     altering.alter_topic(topic=topic, partitions=2, retention="5 days")
-    assert altering.publish(topic=topic, payload=9, partition=1) == (1, 1)
+    assert altering.publish(topic=topic, payload=9, partition=1) == (1, 1, False)
     publisher.publish(topic=topic, payload=2, partition=0)
     publisher.commit()
-    assert log.publish(topic=topic, payload=3, partition=0) == (0, 3)
+    assert log.publish(topic=topic, payload=3, partition=0) == (0, 3, False)
     rows = log.fetch(topic=topic, consumer_group="readers", partition=0)
     assert [row.payload for row in rows] == [1, 2, 3]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from log_support import PATIENCE, Log, blocked, new_topic, committed_offsets, refused
+from log_support import PATIENCE, Log, blocked, committed_offsets, new_topic, refused
 from storage_support import started
 
 OpenLog = Callable[..., Log]

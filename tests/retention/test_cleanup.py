@@ -223,9 +223,11 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
         thread.result(30)
     assert done.count("segment truncated") >= 2
     assert sorted(consumed) == sorted(published)
-    tips = connection.execute("select partition, tip from pgq.topic_stats").fetchall()
+    last_offsets = connection.execute(
+        "select partition, last_offset from pgq.topic_stats"
+    ).fetchall()
     assert sorted(published) == sorted(
-        (partition, offset) for partition, tip in tips for offset in range(1, tip + 1)
+        (partition, offset) for partition, last in last_offsets for offset in range(1, last + 1)
     )
     assert sorted(acked) == sorted(enqueued)
     assert stats(connection, queue) == {}
