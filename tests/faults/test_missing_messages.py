@@ -109,8 +109,10 @@ def test_it_is_retried_and_dies_like_others(
 
 def test_cleanup_buries_and_removes_it(connection: AnyConnection, clock: Clock) -> None:
     """Of jobs without messages some expire, some lose their workers, and some are old letters."""
-    expiring, _ = _queue(connection, [LOST], retention="1 hour")
-    dying, _ = _queue(connection, [LOST, "kept"], max_attempts=1, retention="1 hour")
+    expiring, _ = _queue(connection, [LOST], job_ttl="1 hour", retention="1 hour")
+    dying, _ = _queue(
+        connection, [LOST, "kept"], max_attempts=1, job_ttl="1 hour", retention="1 hour"
+    )
     assert len(claim(connection, dying, 2)) == 2
     clock.advance("31 seconds")
     assert cleanup(connection) == [("jobs dead", dying, 2)]
@@ -125,7 +127,9 @@ def test_cleanup_buries_and_removes_it(connection: AnyConnection, clock: Clock) 
 @pytest.mark.parametrize("state", ["ready", "leased", "dead"])
 def test_its_segment_is_emptied(connection: AnyConnection, clock: Clock, state: str) -> None:
     """cleanup carries forward what lives; where nothing is to be carried it goes on."""
-    queue, ids = _queue(connection, ["kept", LOST], retention="3 days", max_attempts=1)
+    queue, ids = _queue(
+        connection, ["kept", LOST], job_ttl="3 days", retention="3 days", max_attempts=1
+    )
     done: list[str] = []
 
     def pass_by(halves: int) -> None:
