@@ -19,6 +19,7 @@ from support import backend_pid, wait_until_blocked
 
 __all__ = [
     "PATIENCE",
+    "WAYS_TO_PUBLISH",
     "Log",
     "aside",
     "blocked",
@@ -26,10 +27,11 @@ __all__ = [
     "contents",
     "new_name",
     "new_topic",
+    "newest",
     "offsets",
     "refused",
-    "newest",
     "unchanged",
+    "ways_to_publish",
 ]
 
 AnyConnection = psycopg.Connection[Any]
@@ -37,6 +39,8 @@ Result = TypeVar("Result")
 
 PATIENCE = 30.0
 """Seconds after which a thread that should have ended counts as stuck."""
+
+WAYS_TO_PUBLISH = ["publish", "publish by key", "publish_batch", "publish_batch by key"]
 
 _names = itertools.count(1)
 
@@ -246,3 +250,23 @@ def blocked(observer: Log, waiter: Log, work: Callable[[], Result]) -> Future[Re
     wait_until_blocked(observer.connection, waiter.pid)
     assert not future.done()
     return future
+
+
+# ---------------------------------------------------------------------------- publishers
+
+# partitions of 8 that a key belongs to
+_KEY_OF = {0: "b", 1: "a", 2: "c"}
+
+
+def ways_to_publish(log: Log, topic: str, partition: int = 0) -> dict[str, Callable[[], Any]]:
+    """The functions that write to one partition of 8; each writes one message."""
+    return {
+        "publish": lambda: log.publish(topic=topic, payload=7, partition=partition),
+        "publish by key": lambda: log.publish(topic=topic, payload=7, key=_KEY_OF[partition]),
+        "publish_batch": lambda: log.publish_batch(topic=topic, payloads=[7], partition=partition)[
+            0
+        ],
+        "publish_batch by key": lambda: log.publish_batch(
+            topic=topic, payloads=[7], keys=[_KEY_OF[partition]]
+        )[0],
+    }

@@ -55,7 +55,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
         number = next(numbers)
         place = log.publish(topic="load", payload=number)
         log.commit()
-        published.append((*place, number))
+        published.append((place.partition, place.log_offset, number))
 
     def publish_many(log: Log) -> None:
         batch = [next(numbers) for _ in range(7)]
@@ -139,9 +139,9 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
 
         exact = work_done(log)
         assert {*consumed} <= {*exact}
-        for partition, committed in enumerate(committed_offsets(log, "load", "exact")):
+        for partition, done_with in enumerate(committed_offsets(log, "load", "exact")):
             done = sorted(offset for number, offset in exact if number == partition)
-            assert done == list(range(1, committed + 1))
+            assert done == list(range(1, done_with + 1))
         for group, partition, offset in committed:
             assert committed_offsets(log, "load", group)[partition] >= offset
 

@@ -98,7 +98,7 @@ def test_it_is_retried_and_dies_like_others(
         None,
         None,
     )
-    assert value(connection, "redrive", queue=queue) == 1
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
     [job] = claim(connection, queue, max_jobs)
     assert _is_lost(job)
     assert value(connection, "archive_job", job_id=job_id, lease_token=job.lease_token)
@@ -144,13 +144,13 @@ def test_its_segment_is_emptied(connection: AnyConnection, clock: Clock, state: 
         for job in jobs:
             value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
     if state == "ready":
-        assert value(connection, "redrive", queue=queue) == 2
+        assert value(connection, "redrive", queue=queue, all_jobs=True) == 2
     pass_by(5)
     assert "busy" not in done
     assert "segment truncated" in done
     assert stats(connection, queue) == {state: 2}
     if state == "dead":
-        assert value(connection, "redrive", queue=queue) == 2
+        assert value(connection, "redrive", queue=queue, all_jobs=True) == 2
     if state != "leased":
         found = claim(connection, queue, 2)
         assert [job.job_id for job in found] == ids
@@ -178,7 +178,9 @@ def test_a_claim_that_is_rolled_back(connect: Connect, connection: AnyConnection
 READS: dict[str, Callable[[AnyConnection, str], Any]] = {
     "queue_stats": lambda connection, queue: stats(connection, queue),
     "list_queues": lambda connection, queue: call(connection, "list_queues"),
-    "purge_queue": lambda connection, queue: value(connection, "purge_queue", queue=queue),
+    "purge_queue": lambda connection, queue: value(
+        connection, "purge_queue", queue=queue, all_jobs=True
+    ),
     "drop_queue": lambda connection, queue: call(connection, "drop_queue", queue=queue),
 }
 

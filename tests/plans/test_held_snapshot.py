@@ -75,7 +75,7 @@ def test_claims(
 
 def test_retries(reader: Reader, connection: psycopg.Connection[Any], connect: Connect) -> None:
     """Jobs that come back again and again."""
-    connection.execute("select pgq.create_queue('work', max_attempts => null)")
+    connection.execute("select pgq.create_queue('work', no_limit => '{max_attempts}')")
     reader.call("enqueue_batch", queue="work", payloads=[Jsonb(1)] * 20)
     holder = connect(isolation_level="repeatable read")
     holder.execute("select count(*) from pgq.job")

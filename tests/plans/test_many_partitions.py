@@ -18,7 +18,7 @@ AnyConnection = psycopg.Connection[Any]
 TOPICS = 2
 PARTITIONS = 1024
 PAGES = 16
-"""For a partition: its row, its position, its first segment, its last offset and one message, by index."""
+"""For a partition: its row, position, first segment, last offset and one message, by index."""
 
 VIEWS = ["topic_stats", "group_lag"]
 
