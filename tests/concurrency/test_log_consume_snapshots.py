@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 import pytest
 
 from log_support import (
     PATIENCE,
+    WAYS_TO_MOVE,
     Log,
     aside,
     committed_offsets,
@@ -18,6 +18,7 @@ from log_support import (
     offsets,
     refused,
     unchanged,
+    ways_to_move,
 )
 from storage_support import LEVELS
 
@@ -25,33 +26,8 @@ OpenLog = Callable[..., Log]
 READERS = {"consumer_group": "readers"}
 
 
-def ways_to_move(session: Log, topic: str) -> dict[str, Callable[[], Any]]:
-    """What moves the position or the lease of a group in partition 0, which has ten messages."""
-    names = {"topic": topic, **READERS}
-    return {
-        "claim_offsets": lambda: session.claim_offsets(max_messages=2, **names),
-        "claim_offsets of a partition": lambda: session.claim_offsets(
-            max_messages=2, partition=0, **names
-        ),
-        "consume": lambda: session.consume(max_messages=2, **names),
-        "poll": lambda: session.poll(max_messages=2, **names),
-        "commit_offset": lambda: session.commit_offset(partition=0, last_offset=9, **names),
-        "seek": lambda: session.seek(start="latest", **names),
-    }
-
-
-MOVES = [
-    "claim_offsets",
-    "claim_offsets of a partition",
-    "consume",
-    "poll",
-    "commit_offset",
-    "seek",
-]
-
-
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("way", MOVES)
+@pytest.mark.parametrize("way", WAYS_TO_MOVE)
 def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level: str) -> None:
     """Whoever moved the position since the snapshot wins; the loser repeats and skips nothing."""
     topic = new_topic(log, messages=10)
