@@ -19,17 +19,22 @@ from support import backend_pid, wait_until_blocked
 
 __all__ = [
     "PATIENCE",
+    "WAYS_TO_MOVE",
+    "WAYS_TO_PUBLISH",
     "Log",
     "aside",
     "blocked",
     "committed_offsets",
     "contents",
+    "group_settings",
     "new_name",
     "new_topic",
     "newest",
     "offsets",
     "refused",
     "unchanged",
+    "ways_to_move",
+    "ways_to_publish",
 ]
 
 AnyConnection = psycopg.Connection[Any]
@@ -37,6 +42,16 @@ Result = TypeVar("Result")
 
 PATIENCE = 30.0
 """Seconds after which a thread that should have ended counts as stuck."""
+
+WAYS_TO_MOVE = [
+    "claim_offsets",
+    "claim_offsets of a partition",
+    "consume",
+    "poll",
+    "commit_offset",
+    "seek",
+]
+WAYS_TO_PUBLISH = ["publish", "publish by key", "publish_batch", "publish_batch by key"]
 
 _names = itertools.count(1)
 
@@ -187,6 +202,20 @@ def committed_offsets(log: Log, topic: str, consumer_group: str) -> list[int]:
     return [row[0] for row in rows]
 
 
+def group_settings(
+    log: Log, topic: str, consumer_group: str = "readers"
+) -> tuple[str, list[str]] | None:
+    """What a group does out of range: as it is listed, and as each of its partitions has it."""
+    rows = log.execute(
+        "select g.out_of_range, array_agg(l.out_of_range order by l.partition)"
+        " from pgq.list_groups(topic => %s) as g"
+        " left join pgq.group_partition as l using (topic, consumer_group)"
+        " where g.consumer_group = %s group by g.out_of_range",
+        [topic, consumer_group],
+    ).fetchall()
+    return rows[0] if rows else None
+
+
 # ---------------------------------------------------------------------------- refusals
 
 
@@ -246,3 +275,38 @@ def blocked(observer: Log, waiter: Log, work: Callable[[], Result]) -> Future[Re
     wait_until_blocked(observer.connection, waiter.pid)
     assert not future.done()
     return future
+
+
+# ------------------------------------------------------------- publishers and members of groups
+
+# partitions of 8 that a key belongs to
+_KEY_OF = {0: "b", 1: "a", 2: "c"}
+
+
+def ways_to_publish(log: Log, topic: str, partition: int = 0) -> dict[str, Callable[[], Any]]:
+    """The functions that write to one partition of 8; each writes one message."""
+    return {
+        "publish": lambda: log.publish(topic=topic, payload=7, partition=partition),
+        "publish by key": lambda: log.publish(topic=topic, payload=7, key=_KEY_OF[partition]),
+        "publish_batch": lambda: log.publish_batch(topic=topic, payloads=[7], partition=partition)[
+            0
+        ],
+        "publish_batch by key": lambda: log.publish_batch(
+            topic=topic, payloads=[7], keys=[_KEY_OF[partition]]
+        )[0],
+    }
+
+
+def ways_to_move(log: Log, topic: str) -> dict[str, Callable[[], Any]]:
+    """What moves a group's position or lease in partition 0, which has ten messages."""
+    names = {"topic": topic, "consumer_group": "readers"}
+    return {
+        "claim_offsets": lambda: log.claim_offsets(max_messages=2, **names),
+        "claim_offsets of a partition": lambda: log.claim_offsets(
+            max_messages=2, partition=0, **names
+        ),
+        "consume": lambda: log.consume(max_messages=2, **names),
+        "poll": lambda: log.poll(max_messages=2, **names),
+        "commit_offset": lambda: log.commit_offset(partition=0, last_offset=9, **names),
+        "seek": lambda: log.seek(start="latest", **names),
+    }

@@ -9,7 +9,15 @@ import psycopg
 import pytest
 
 from jobs import call, enqueue
-from log_support import Log, aside, new_name, new_topic, refused
+from log_support import (
+    Log,
+    aside,
+    committed_offsets,
+    new_name,
+    new_topic,
+    refused,
+    unchanged,
+)
 from support import backend_pid, wait_until_blocked
 
 OpenLog = Callable[..., Log]
@@ -92,14 +100,18 @@ def test_a_topic_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Ho
 
 @pytest.mark.parametrize("hold", HOLDERS)
 def test_a_group_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
-    """It is returned at once, and stands where it stood."""
+    """It is returned or refused at once, and stands where it stood."""
     topic = new_topic(log, partitions=3, messages=1)
     before = [row for row in log.list_groups() if row.topic == topic]
     log.alter_topic(topic=topic, retention="6 days")
     holder = open_log()
     hold(holder, topic)
     for start in ("earliest", "latest"):
-        assert [patient.create_group(topic=topic, consumer_group="readers", start=start)] == before
+        names = {"topic": topic, "consumer_group": "readers", "start": start}
+        for same in ({}, {"out_of_range": "error"}):
+            assert [patient.create_group(**names, **same)] == before
+        refused("MQ005", patient.create_group, **names, out_of_range="skip")
+    assert committed_offsets(log, topic, "readers") == [0, 0, 0]
 
 
 def _enqueuer(session: Log, queue: str) -> None:
@@ -160,14 +172,11 @@ def test_one_that_is_dropped_while_it_is_compared(
     assert found.result(30) == created
 
 
-def test_nothing_is_left_of_a_creation_that_was_none(log: Log) -> None:
-    """No class and no segment are made for the settings of a topic or queue that exists."""
-    topic = new_topic(log)
-    count = "select (select count(*) from pgq.storage_class), (select count(*) from pgq.segment)"
-    before = log.execute(count).fetchone()
-    refused("MQ005", log.create_topic, topic=topic, retention="702 days")
-    queue = new_name()
-    call(log.connection, "create_queue", queue=queue, retention="7 days")
-    with pytest.raises(psycopg.Error):
-        call(log.connection, "create_queue", queue=queue, retention="703 days")
-    assert log.execute(count).fetchone() == before
+def test_no_storage_is_made_for_what_exists(connection: psycopg.Connection[Any]) -> None:
+    """The retention that a new one would have gets no class and no segment."""
+    log = Log(connection)
+    log.create_topic(topic="t", retention="6 days")
+    call(connection, "create_queue", queue="q", retention="6 days")
+    with unchanged(log):
+        log.create_topic(topic="t")
+        call(connection, "create_queue", queue="q")

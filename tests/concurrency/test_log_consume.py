@@ -1,11 +1,10 @@
-"""Members of a group side by side: disjoint claims, leases, commits, isolation levels."""
+"""Members of a group side by side: disjoint claims, leases, commits."""
 
 from __future__ import annotations
 
 import itertools
 import random
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 import pytest
@@ -15,16 +14,13 @@ from log_support import (
     Log,
     aside,
     blocked,
+    committed_offsets,
     new_topic,
     offsets,
-    committed_offsets,
-    refused,
-    unchanged,
 )
 from support import Clock
 
 OpenLog = Callable[..., Log]
-SNAPSHOTS = ["repeatable read", "serializable"]
 READERS = {"consumer_group": "readers"}
 
 
@@ -216,7 +212,7 @@ def test_a_stale_commit_whose_taker_gives_up(
     assert waiting.result(PATIENCE) == 2
 
 
-@pytest.mark.parametrize("function", ["extend_poll", "release", "commit_offset"])
+@pytest.mark.parametrize("function", ["extend_poll", "release_poll", "commit_offset"])
 def test_a_seek_ends_a_lease_under_the_members_hands(
     open_log: OpenLog, log: Log, function: str
 ) -> None:
@@ -278,197 +274,6 @@ def test_racing_commits_end_at_the_highest(open_log: OpenLog, log: Log) -> None:
     assert committed_offsets(log, topic, "readers") == [max(own[-1] for own in answers)]
 
 
-def test_racing_create_group(open_log: OpenLog, log: Log) -> None:
-    """All who create a group at once get the same one, with one position for each partition."""
-    topic = new_topic(log, partitions=2, messages=2, groups=())
-    one, two = open_log(), open_log(autocommit=True)
-    made = one.create_group(topic=topic, consumer_group="g")
-    waiting = blocked(
-        log, two, lambda: two.create_group(topic=topic, consumer_group="g", start="latest")
-    )
-    one.commit()
-    assert waiting.result(PATIENCE) == made
-    assert committed_offsets(log, topic, "g") == [0, 0]
-
-    one.create_group(topic=topic, consumer_group="h")
-    waiting = blocked(
-        log, two, lambda: two.create_group(topic=topic, consumer_group="h", start="latest")
-    )
-    one.rollback()
-    waiting.result(PATIENCE)
-    assert committed_offsets(log, topic, "h") == [2, 2]
-
-    sessions = [open_log(autocommit=True) for _ in range(6)]
-    racers = [
-        aside(lambda session=session: session.create_group(topic=topic, consumer_group="i"))
-        for session in sessions
-    ]
-    assert len({racer.result(PATIENCE) for racer in racers}) == 1
-    assert committed_offsets(log, topic, "i") == [0, 0]
-
-
-def test_create_group_while_partitions_are_added(open_log: OpenLog, log: Log) -> None:
-    """Whichever comes first, the group has a position in every partition."""
-    topic = new_topic(log, groups=())
-    one, two = open_log(), open_log(autocommit=True)
-    one.alter_topic(topic=topic, partitions=3)
-    waiting = blocked(log, two, lambda: two.create_group(topic=topic, consumer_group="g"))
-    one.commit()
-    waiting.result(PATIENCE)
-    one.create_group(topic=topic, consumer_group="h")
-    waiting = blocked(log, two, lambda: two.alter_topic(topic=topic, partitions=5))
-    one.commit()
-    waiting.result(PATIENCE)
-    assert [len(committed_offsets(log, topic, group)) for group in "gh"] == [5, 5]
-
-
-def test_a_group_from_the_latest_reads_what_was_open(open_log: OpenLog, log: Log) -> None:
-    """What a publisher had not committed when the group was made comes after its start."""
-    topic = new_topic(log, messages=2, groups=())
-    publisher = open_log()
-    publisher.publish(topic=topic, payload=3)
-    log.create_group(topic=topic, consumer_group="g", start="latest")
-    publisher.commit()
-    assert offsets(log.consume(topic=topic, consumer_group="g")) == [3]
-
-
-@pytest.mark.parametrize("function", ["drop_group", "drop_topic"])
-def test_dropping_waits_for_a_member(open_log: OpenLog, log: Log, function: str) -> None:
-    """The member ends its transaction first; no position is left behind."""
-    topic = new_topic(log, messages=2)
-    (group_id,) = log.execute(
-        "select group_id from pgq.consumer_group join pgq.topic using (topic_id) where topic = %s",
-        [topic],
-    ).fetchall()[0]
-    member, dropper, late = open_log(), open_log(autocommit=True), open_log(autocommit=True)
-    assert offsets(member.consume(topic=topic, max_messages=1, **READERS)) == [1]
-    names = {"topic": topic, **READERS} if function == "drop_group" else {"topic": topic}
-    waiting = blocked(log, dropper, lambda: getattr(dropper, function)(**names))
-    # who comes now waits as well, and then finds nothing
-    claiming = blocked(log, late, lambda: late.consume(topic=topic, partition=0, **READERS))
-    assert offsets(member.consume(topic=topic, max_messages=1, **READERS)) == [2]
-    member.commit()
-    waiting.result(PATIENCE)
-    with pytest.raises(psycopg.Error) as caught:
-        claiming.result(PATIENCE)
-    assert caught.value.sqlstate == ("MQ003" if function == "drop_group" else "MQ001")
-    left = log.execute(
-        "select count(*) from pgq.group_position where group_id = %s", [group_id]
-    ).fetchone()
-    assert left == (0,)
-
-
-# ---------------------------------------------------------------------------- isolation levels
-
-
-def ways_to_move(session: Log, topic: str) -> dict[str, Callable[[], Any]]:
-    """What moves the position or the lease of a group in partition 0, which has ten messages."""
-    names = {"topic": topic, **READERS}
-    return {
-        "claim_offsets": lambda: session.claim_offsets(max_messages=2, **names),
-        "claim_offsets of a partition": lambda: session.claim_offsets(
-            max_messages=2, partition=0, **names
-        ),
-        "consume": lambda: session.consume(max_messages=2, **names),
-        "poll": lambda: session.poll(max_messages=2, **names),
-        "commit_offset": lambda: session.commit_offset(partition=0, last_offset=9, **names),
-        "seek": lambda: session.seek(start="latest", **names),
-    }
-
-
-MOVES = [
-    "claim_offsets",
-    "claim_offsets of a partition",
-    "consume",
-    "poll",
-    "commit_offset",
-    "seek",
-]
-
-
-@pytest.mark.parametrize("level", SNAPSHOTS)
-@pytest.mark.parametrize("way", MOVES)
-def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level: str) -> None:
-    """Whoever moved the position since the snapshot wins; the loser repeats and skips nothing."""
-    topic = new_topic(log, messages=10)
-    loser = open_log(isolation_level=level)
-    move = ways_to_move(loser, topic)[way]
-    loser.execute("select 1")
-    assert log.claim_offsets(topic=topic, max_messages=3, **READERS) == [(0, 1, 3)]
-    with unchanged(log):
-        refused("40001", move)
-    loser.rollback()
-    result = move()
-    loser.commit()
-    if way.startswith("claim_offsets"):
-        assert result == [(0, 4, 5)]
-    elif way in ("consume", "poll"):
-        assert offsets(result) == [4, 5]
-    assert committed_offsets(log, topic, "readers") == [
-        {"poll": 3, "commit_offset": 9, "seek": 10}.get(way, 5)
-    ]
-
-
-@pytest.mark.parametrize("level", SNAPSHOTS)
-@pytest.mark.parametrize("function", ["extend_poll", "release"])
-def test_leases_with_an_old_snapshot(
-    open_log: OpenLog, log: Log, function: str, level: str
-) -> None:
-    """The same for what is done to a lease."""
-    topic = new_topic(log, messages=3)
-    token = log.poll(topic=topic, **READERS)[0].lease_token
-    held = {"topic": topic, "partition": 0, "lease_token": token, **READERS}
-    loser = open_log(isolation_level=level)
-    loser.execute("select 1")
-    log.commit_offset(last_offset=1, **held)
-    refused("40001", getattr(loser, function), **held)
-    loser.rollback()
-    assert getattr(loser, function)(**held) is True
-    loser.commit()
-    assert committed_offsets(log, topic, "readers") == [1]
-
-
-@pytest.mark.parametrize("level", SNAPSHOTS)
-def test_two_open_snapshots_take_different_partitions(
-    open_log: OpenLog, log: Log, level: str
-) -> None:
-    """Members with snapshots skip each other's partitions as all others do."""
-    topic = new_topic(log, partitions=2, messages=2)
-    members = [open_log(isolation_level=level) for _ in range(2)]
-    for member in members:
-        member.execute("select 1")
-    taken = [member.consume(topic=topic, **READERS)[0].partition for member in members]
-    assert sorted(taken) == [0, 1]
-    members[0].commit()
-    members[1].rollback()
-    assert sorted(committed_offsets(log, topic, "readers")) == [0, 2]
-
-
-@pytest.mark.parametrize("level", SNAPSHOTS)
-def test_racing_members_that_try_again(open_log: OpenLog, log: Log, level: str) -> None:
-    """Three members with snapshots: every message once, nothing skipped."""
-    topic = new_topic(log, partitions=2, messages=40)
-
-    def work() -> list[tuple[int, int]]:
-        member = open_log(isolation_level=level)
-        mine: list[tuple[int, int]] = []
-        while True:
-            try:
-                rows = member.consume(topic=topic, max_messages=3, **READERS)
-                done = not rows and sum(committed_offsets(member, topic, "readers")) == 80
-                member.commit()
-            except psycopg.errors.SerializationFailure:
-                member.rollback()
-                continue
-            mine += [(row.partition, row.log_offset) for row in rows]
-            if done:
-                return mine
-
-    members = [aside(work) for _ in range(3)]
-    done = list(itertools.chain(*(member.result(PATIENCE) for member in members)))
-    assert sorted(done) == [(p, offset) for p in range(2) for offset in range(1, 41)]
-
-
 def test_seeks_of_all_partitions_do_not_deadlock(open_log: OpenLog, log: Log) -> None:
     """They take the partitions in one order."""
     topic = new_topic(log, partitions=4, messages=2)
@@ -481,35 +286,3 @@ def test_seeks_of_all_partitions_do_not_deadlock(open_log: OpenLog, log: Log) ->
     for mover in [aside(lambda start=start: move(start)) for start in ("earliest", "latest")]:
         mover.result(PATIENCE)
     assert set(committed_offsets(log, topic, "readers")) in ({0}, {2})
-
-
-@pytest.mark.parametrize("function", ["commit_offset", "seek", "claim_offsets", "release"])
-def test_a_member_that_waited_while_its_group_was_made_anew(
-    open_log: OpenLog, log: Log, function: str
-) -> None:
-    """A group is dropped and made again in one transaction: who waited works with the new one."""
-    topic = new_topic(log, messages=5)
-    token = log.poll(topic=topic, **READERS)[0].lease_token
-    renewer, member = open_log(), open_log(autocommit=True)
-    renewer.drop_group(topic=topic, **READERS)
-    renewer.create_group(topic=topic, **READERS)
-    options: dict[str, Any] = {
-        "commit_offset": {"last_offset": 2},
-        "seek": {"start": "latest"},
-        "claim_offsets": {"max_messages": 3},
-        "release": {"lease_token": token},
-    }[function]
-    waiting = blocked(
-        log,
-        member,
-        lambda: getattr(member, function)(topic=topic, partition=0, **READERS, **options),
-    )
-    renewer.commit()
-    result = waiting.result(PATIENCE)
-    expected = {
-        "commit_offset": (2, 2),
-        "seek": ([(0, 6)], 5),
-        "claim_offsets": ([(0, 1, 3)], 3),
-        "release": (False, 0),
-    }
-    assert (result, committed_offsets(log, topic, "readers")[0]) == expected[function]

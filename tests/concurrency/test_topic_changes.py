@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
-from log_support import PATIENCE, Log, blocked, new_topic, committed_offsets, refused
+from log_support import (
+    PATIENCE,
+    WAYS_TO_PUBLISH,
+    Log,
+    blocked,
+    committed_offsets,
+    new_topic,
+    newest,
+    refused,
+    ways_to_publish,
+)
 from storage_support import started
 
 OpenLog = Callable[..., Log]
@@ -161,3 +172,91 @@ def test_a_group_that_is_dropped_beside_its_topic(open_log: OpenLog, log: Log, f
     else:
         assert getattr(error, "sqlstate", None) in (None, "MQ001", "MQ003")
     refused("MQ001", log.publish, topic=topic, payload=1)
+
+
+# ---------------------------------------------------------------------------- publishers
+
+
+def test_drop_topic_waits_for_a_publisher(open_log: OpenLog, log: Log) -> None:
+    """What was being published is published, then all of it goes."""
+    topic = new_topic(log, partitions=2)
+    publisher, dropper = open_log(), open_log(autocommit=True)
+    publisher.publish(topic=topic, payload=1, partition=1)
+    waiting = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
+    publisher.publish(topic=topic, payload=2, partition=1)
+    publisher.commit()
+    waiting.result(PATIENCE)
+    refused("MQ001", log.publish, topic=topic, payload=1)
+
+
+@pytest.mark.parametrize("way", WAYS_TO_PUBLISH)
+def test_a_publisher_that_waited_for_drop_topic(open_log: OpenLog, log: Log, way: str) -> None:
+    """It finds no topic; when the drop is rolled back it goes on."""
+    topic = new_topic(log, partitions=8)
+    dropper, publisher = open_log(), open_log(autocommit=True)
+    write = ways_to_publish(publisher, topic)[way]
+
+    dropper.drop_topic(topic=topic)
+    waiting = blocked(log, publisher, write)
+    dropper.rollback()
+    assert waiting.result(PATIENCE)[:2] == (0, 1)
+
+    dropper.drop_topic(topic=topic)
+    waiting = blocked(log, publisher, write)
+    dropper.commit()
+    with pytest.raises(psycopg.Error) as caught:
+        waiting.result(PATIENCE)
+    assert caught.value.sqlstate == "MQ001"
+
+
+def test_drop_topic_and_a_publisher_that_changes_segment(open_log: OpenLog, log: Log) -> None:
+    """A publisher that has its partition and then needs the topic does not deadlock with a drop.
+
+    It came while the drop waited for another publisher, so the drop waits for it as well.
+    """
+    topic = new_topic(log, partitions=2)
+    first, dropper, second = open_log(), open_log(autocommit=True), open_log()
+    first.publish(topic=topic, payload=1, partition=0)
+    log.alter_topic(topic=topic, retention="3 days")
+    dropping = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
+    second.execute("set lock_timeout = '5s'")
+    assert second.publish(topic=topic, payload=2, partition=1) == (1, 1, False)
+    first.commit()
+    second.commit()
+    dropping.result(PATIENCE)
+    refused("MQ001", log.publish, topic=topic, payload=1)
+
+
+def test_alter_topic_beside_open_publishers(open_log: OpenLog, log: Log) -> None:
+    """New partitions and a new retention wait for nobody; what is open is stored all the same."""
+    topic = new_topic(log, partitions=1)
+    publisher, altering = open_log(), open_log(autocommit=True)
+    publisher.publish(topic=topic, payload=1)
+    altering.execute("set lock_timeout = '2s'")
+    altering.alter_topic(topic=topic, partitions=2, retention="5 days")
+    assert altering.publish(topic=topic, payload=9, partition=1) == (1, 1, False)
+    publisher.publish(topic=topic, payload=2, partition=0)
+    publisher.commit()
+    assert log.publish(topic=topic, payload=3, partition=0) == (0, 3, False)
+    rows = log.fetch(topic=topic, consumer_group="readers", partition=0)
+    assert [row.payload for row in rows] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("way", [*WAYS_TO_PUBLISH, "publish unkeyed"])
+def test_a_publisher_that_waited_while_the_topic_was_made_anew(
+    open_log: OpenLog, log: Log, way: str
+) -> None:
+    """A topic is dropped and made again in one transaction: who waited writes to the new one."""
+    topic = new_topic(log, partitions=1, messages=5)
+    keep, renewer, publisher = open_log(), open_log(), open_log(autocommit=True)
+    keep.commit()
+    write = {
+        **ways_to_publish(publisher, topic),
+        "publish unkeyed": lambda: publisher.publish(topic=topic, payload=7),
+    }[way]
+    renewer.drop_topic(topic=topic)
+    renewer.create_topic(topic=topic, partitions=1)
+    waiting = blocked(log, publisher, write)
+    renewer.commit()
+    assert waiting.result(PATIENCE)[:2] == (0, 1)
+    assert newest(log, topic) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, offsets, committed_offsets, newest
+from log_support import Log, committed_offsets, new_topic, newest, offsets
 from support import Clock, wait_until
 
 CLIENT = Path(__file__).resolve().parents[1] / "log_client.py"

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from log_support import PATIENCE, Log, aside, offsets, committed_offsets, newest
+from log_support import PATIENCE, Log, aside, committed_offsets, newest, offsets
 from pgq.embedded import Server
 from support import install_script, wait_until
 
@@ -55,7 +55,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
         number = next(numbers)
         place = log.publish(topic="load", payload=number)
         log.commit()
-        published.append((*place, number))
+        published.append((place.partition, place.log_offset, number))
 
     def publish_many(log: Log) -> None:
         batch = [next(numbers) for _ in range(7)]
@@ -123,9 +123,9 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
     server.start()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         log = Log(connection)
-        tips = [newest(log, "load", partition) for partition in range(PARTITIONS)]
+        last_offsets = [newest(log, "load", partition) for partition in range(PARTITIONS)]
         stored = {}
-        for partition, highest in enumerate(tips):
+        for partition, highest in enumerate(last_offsets):
             rows = log.fetch_range(
                 topic="load", partition=partition, first_offset=1, last_offset=highest
             )
@@ -139,9 +139,9 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
 
         exact = work_done(log)
         assert {*consumed} <= {*exact}
-        for partition, position in enumerate(committed_offsets(log, "load", "exact")):
+        for partition, done_with in enumerate(committed_offsets(log, "load", "exact")):
             done = sorted(offset for number, offset in exact if number == partition)
-            assert done == list(range(1, position + 1))
+            assert done == list(range(1, done_with + 1))
         for group, partition, offset in committed:
             assert committed_offsets(log, "load", group)[partition] >= offset
 

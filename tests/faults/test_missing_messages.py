@@ -98,7 +98,7 @@ def test_it_is_retried_and_dies_like_others(
         None,
         None,
     )
-    assert value(connection, "redrive", queue=queue) == 1
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
     [job] = claim(connection, queue, max_jobs)
     assert _is_lost(job)
     assert value(connection, "archive_job", job_id=job_id, lease_token=job.lease_token)
@@ -109,8 +109,10 @@ def test_it_is_retried_and_dies_like_others(
 
 def test_cleanup_buries_and_removes_it(connection: AnyConnection, clock: Clock) -> None:
     """Of jobs without messages some expire, some lose their workers, and some are old letters."""
-    expiring, _ = _queue(connection, [LOST], retention="1 hour")
-    dying, _ = _queue(connection, [LOST, "kept"], max_attempts=1, retention="1 hour")
+    expiring, _ = _queue(connection, [LOST], job_ttl="1 hour", retention="1 hour")
+    dying, _ = _queue(
+        connection, [LOST, "kept"], max_attempts=1, job_ttl="1 hour", retention="1 hour"
+    )
     assert len(claim(connection, dying, 2)) == 2
     clock.advance("31 seconds")
     assert cleanup(connection) == [("jobs dead", dying, 2)]
@@ -125,7 +127,9 @@ def test_cleanup_buries_and_removes_it(connection: AnyConnection, clock: Clock) 
 @pytest.mark.parametrize("state", ["ready", "leased", "dead"])
 def test_its_segment_is_emptied(connection: AnyConnection, clock: Clock, state: str) -> None:
     """cleanup carries forward what lives; where nothing is to be carried it goes on."""
-    queue, ids = _queue(connection, ["kept", LOST], retention="3 days", max_attempts=1)
+    queue, ids = _queue(
+        connection, ["kept", LOST], job_ttl="3 days", retention="3 days", max_attempts=1
+    )
     done: list[str] = []
 
     def pass_by(halves: int) -> None:
@@ -140,13 +144,13 @@ def test_its_segment_is_emptied(connection: AnyConnection, clock: Clock, state: 
         for job in jobs:
             value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
     if state == "ready":
-        assert value(connection, "redrive", queue=queue) == 2
+        assert value(connection, "redrive", queue=queue, all_jobs=True) == 2
     pass_by(5)
     assert "busy" not in done
     assert "segment truncated" in done
     assert stats(connection, queue) == {state: 2}
     if state == "dead":
-        assert value(connection, "redrive", queue=queue) == 2
+        assert value(connection, "redrive", queue=queue, all_jobs=True) == 2
     if state != "leased":
         found = claim(connection, queue, 2)
         assert [job.job_id for job in found] == ids
@@ -174,7 +178,9 @@ def test_a_claim_that_is_rolled_back(connect: Connect, connection: AnyConnection
 READS: dict[str, Callable[[AnyConnection, str], Any]] = {
     "queue_stats": lambda connection, queue: stats(connection, queue),
     "list_queues": lambda connection, queue: call(connection, "list_queues"),
-    "purge_queue": lambda connection, queue: value(connection, "purge_queue", queue=queue),
+    "purge_queue": lambda connection, queue: value(
+        connection, "purge_queue", queue=queue, all_jobs=True
+    ),
     "drop_queue": lambda connection, queue: call(connection, "drop_queue", queue=queue),
 }
 

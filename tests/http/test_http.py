@@ -30,10 +30,17 @@ class Http:
     url: str
 
     def post(self, function: str, /, **arguments: Any) -> Answer:
+        return self._post(function, arguments, {})
+
+    def post_for_one(self, function: str, /, **arguments: Any) -> Answer:
+        """The same for the one row of the answer, without an array around it."""
+        return self._post(function, arguments, {"Accept": "application/vnd.pgrst.object+json"})
+
+    def _post(self, function: str, arguments: dict[str, Any], headers: dict[str, str]) -> Answer:
         request = urllib.request.Request(
             f"{self.url}/rpc/{function}",
             data=json.dumps(arguments).encode(),
-            headers={"Content-Type": "application/json"},
+            headers={"Content-Type": "application/json", **headers},
         )
         return self._send(request)
 
@@ -56,23 +63,21 @@ def http(postgrest: Postgrest) -> Http:
 
 
 def test_a_topic_from_publish_to_acknowledgement(http: Http) -> None:
-    created = http.post("create_topic", topic="readings", partitions=1)
+    created = http.post_for_one("create_topic", topic="readings", partitions=1)
     assert created.status == 200
     assert created.body["topic"] == "readings"
     assert created.body["retention"] == "7 days"
     again = http.post("create_topic", topic="readings", partitions=1)
-    assert again.body == created.body
+    assert again == Answer(200, [created.body])
 
-    assert http.post("publish", topic="readings", payload={"celsius": 21.5}, key="a").body == {
-        "partition": 0,
-        "log_offset": 1,
-    }
+    first = http.post("publish", topic="readings", payload={"celsius": 21.5}, key="a")
+    assert first.body == [{"partition": 0, "log_offset": 1, "duplicate": False}]
     batch = http.post(
         "publish_batch", topic="readings", payloads=[{"celsius": 22}, [1, 2], "text", 4.5]
     )
-    assert batch.body == [{"partition": 0, "first_offset": 2, "last_offset": 5}]
-    body = http.post("publish", topic="readings", body="\\x00ff", headers={"unit": "K"})
-    assert body.body["log_offset"] == 6
+    assert batch.body == [{"partition": 0, "first_offset": 2, "last_offset": 5, "duplicate": False}]
+    body = http.post_for_one("publish", topic="readings", body="\\x00ff", headers={"unit": "K"})
+    assert body.body == {"partition": 0, "log_offset": 6, "duplicate": False}
 
     assert http.post("create_group", topic="readings", consumer_group="meters").status == 200
     # looking moves nothing, so it may be a GET
@@ -103,20 +108,25 @@ def test_a_topic_from_publish_to_acknowledgement(http: Http) -> None:
     )
     assert committed == Answer(200, 5)
 
-    lag = http.get("group_lag", consumer_group="eq.meters", select="position,tip,lag")
-    assert lag.body == [{"position": 5, "tip": 6, "lag": 1}]
+    lag = http.get(
+        "group_lag", consumer_group="eq.meters", select="committed_offset,last_offset,lag"
+    )
+    assert lag.body == [{"committed_offset": 5, "last_offset": 6, "lag": 1}]
 
-    http.post("seek", topic="readings", consumer_group="meters", start="earliest")
+    sought = http.post("seek", topic="readings", consumer_group="meters", start="earliest")
+    assert sought.body == [{"partition": 0, "position": 1}]
     consumed = http.post("consume", topic="readings", consumer_group="meters", max_messages=2)
     assert [row["log_offset"] for row in consumed.body] == [1, 2]
 
 
 def test_a_job_from_enqueue_to_acknowledgement(http: Http) -> None:
-    created = http.post("create_queue", queue="work", max_attempts=2, backoff="0")
+    created = http.post_for_one("create_queue", queue="work", max_attempts=2, backoff="0")
     assert created.status == 200
     assert created.body["lease"] == "00:00:30"
 
-    job_id = http.post("enqueue", queue="work", payload={"do": "this"}, label="blue").body
+    [added] = http.post("enqueue", queue="work", payload={"do": "this"}, label="blue").body
+    assert added == {"job_id": added["job_id"], "duplicate": False}
+    job_id = added["job_id"]
     assert isinstance(job_id, int)
     (job,) = http.post("claim_job", queue="work").body
     assert (job["job_id"], job["payload"], job["attempt"]) == (job_id, {"do": "this"}, 1)
@@ -145,6 +155,63 @@ def test_a_job_from_enqueue_to_acknowledgement(http: Http) -> None:
     assert len(archived.body) == 4
 
 
+def test_null_is_the_default(http: Http) -> None:
+    """A client may send all the arguments that there are, with JSON null where it says nothing."""
+    made = http.post_for_one(
+        "create_topic",
+        topic="readings",
+        partitions=1,
+        retention=None,
+        max_bytes=None,
+        notify=None,
+        no_limit=None,
+    )
+    assert {name: made.body[name] for name in ("retention", "max_bytes", "notify")} == {
+        "retention": "7 days",
+        "max_bytes": None,
+        "notify": False,
+    }
+    names = {"topic": "readings", "consumer_group": "meters"}
+    group = http.post_for_one("create_group", **names, start=None, out_of_range=None)
+    assert group.body["out_of_range"] == "error"
+    content = {"key": None, "headers": None, "partition": None, "body": None}
+    for number in (1, 2):
+        published = http.post("publish", topic="readings", payload={"n": number}, **content)
+        assert published.body == [{"partition": 0, "log_offset": number, "duplicate": False}]
+    polled = http.post("poll", **names, max_messages=None, partition=None, lease=None)
+    assert [row["payload"] for row in polled.body] == [{"n": 1}, {"n": 2}]
+
+    http.post("create_queue", queue="work", lease=None, no_limit=None)
+    added = http.post(
+        "enqueue",
+        queue="work",
+        payload=[],
+        delay=None,
+        priority=None,
+        **dict.fromkeys(("key", "headers", "run_at", "label", "body")),
+    )
+    assert added.status == 200
+    [job] = http.post("claim_job", queue="work", max_jobs=None, lease=None, label=None).body
+    assert (job["payload"], job["priority"]) == ([], 0)
+
+
+def test_a_json_null_is_no_payload(http: Http) -> None:
+    """Over HTTP it cannot be told from an argument that is left out."""
+    http.post("create_topic", topic="readings", partitions=1)
+    for content in ({"payload": None}, {"payload": None, "body": None}):
+        answer = http.post("publish", topic="readings", **content)
+        assert (answer.status, answer.body["code"]) == (400, "22004")
+    assert http.get("topic_stats", select="messages").body == [{"messages": 0}]
+
+
+def test_one_row_is_asked_for_where_there_are_none(http: Http) -> None:
+    """An object can only be had of a function that always has one row."""
+    http.post("create_topic", topic="readings", partitions=1)
+    http.post("create_group", topic="readings", consumer_group="meters")
+    answer = http.post_for_one("consume", topic="readings", consumer_group="meters")
+    assert (answer.status, answer.body["code"]) == (406, "PGRST116")
+
+
 def test_void_functions_answer_without_content(http: Http) -> None:
     http.post("create_topic", topic="readings")
     http.post("create_queue", queue="work")
@@ -166,7 +233,8 @@ def test_void_functions_answer_without_content(http: Http) -> None:
             400,
             "MQ004",
         ),
-        ("create_queue", {"queue": "work"}, 400, "MQ005"),
+        ("create_queue", {"queue": "work", "max_attempts": 7}, 400, "MQ005"),
+        ("create_topic", {"topic": "readings", "partitions": 2}, 400, "MQ005"),
         (
             "commit_offset",
             {

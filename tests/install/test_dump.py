@@ -32,7 +32,7 @@ def _live_a_little(connection: Connection) -> None:
     """Leave something in every state that there is."""
     for statement in (
         "select pgq.create_topic(topic => 'readings', partitions => 1)",
-        "select pgq.create_topic(topic => 'forever', partitions => 2, retention => null)",
+        "select pgq.create_topic(topic => 'forever', partitions => 2, no_limit => '{retention}')",
         "select pgq.create_group(topic => 'readings', consumer_group => 'meters')",
         "select pgq.create_group(topic => 'readings', consumer_group => 'leased')",
         "select pgq.create_queue(queue => 'work', max_attempts => 1)",
@@ -147,9 +147,9 @@ def _goes_on(connection: Connection) -> None:
         == []
     )
     highest = _rows(connection, "select max(job_id) from pgq.claim_job(queue => 'work')")
-    new_job = _rows(connection, "select pgq.enqueue(queue => 'work', payload => '6')")
+    new_job = _rows(connection, "select job_id from pgq.enqueue(queue => 'work', payload => '6')")
     assert new_job > highest
-    assert _rows(connection, "select pgq.redrive(queue => 'work')") == [(1,)]
+    assert _rows(connection, "select pgq.redrive(queue => 'work', all_jobs => true)") == [(1,)]
     left = _rows(connection, "select payload from pgq.claim_job(queue => 'work', max_jobs => 10)")
     assert sorted(row[0] for row in left) == [2, 5, 6]
     connection.execute("select * from pgq.cleanup()")

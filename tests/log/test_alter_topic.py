@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from log_support import Log, new_name, new_topic, offsets, committed_offsets, refused, unchanged
+from log_support import Log, committed_offsets, new_name, new_topic, offsets, refused, unchanged
 
 
 def test_null_keeps(log: Log) -> None:
@@ -38,9 +38,9 @@ def test_messages_from_before_are_read_on(log: Log) -> None:
     """A new retention writes elsewhere; offsets go on and old messages are read as before."""
     topic = new_topic(log, messages=3)
     log.alter_topic(topic=topic, retention="2 days", max_bytes=10**7)
-    assert log.publish(topic=topic, payload=4) == (0, 4)
+    assert log.publish(topic=topic, payload=4) == (0, 4, False)
     log.alter_topic(topic=topic, no_limit=["retention", "max_bytes"])
-    assert log.publish_batch(topic=topic, payloads=[5, 6]) == [(0, 5, 6)]
+    assert log.publish_batch(topic=topic, payloads=[5, 6]) == [(0, 5, 6, False)]
     rows = log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=6)
     assert [row.payload for row in rows] == [1, 2, 3, 4, 5, 6]
     assert [row.published_at for row in rows] == sorted(row.published_at for row in rows)
@@ -59,7 +59,7 @@ def test_partitions_grow(log: Log) -> None:
     topic = new_topic(log, messages=2, groups=("a", "b"))
     log.consume(topic=topic, consumer_group="a")
     assert log.alter_topic(topic=topic, partitions=3).partitions == 3
-    assert log.publish(topic=topic, payload=1, partition=2) == (2, 1)
+    assert log.publish(topic=topic, payload=1, partition=2) == (2, 1, False)
     assert committed_offsets(log, topic, "a") == [2, 0, 0]
     assert committed_offsets(log, topic, "b") == [0, 0, 0]
     (message,) = log.consume(topic=topic, consumer_group="a")
@@ -72,7 +72,7 @@ def test_twice_in_one_transaction(log: Log) -> None:
     with log.connection.transaction():
         assert log.alter_topic(topic=topic, partitions=2).partitions == 2
         assert log.alter_topic(topic=topic, partitions=4, notify=True)[1] == 4
-        assert log.publish(topic=topic, payload=1, partition=3) == (3, 1)
+        assert log.publish(topic=topic, payload=1, partition=3) == (3, 1, False)
 
 
 def test_refusals(log: Log) -> None:
@@ -106,7 +106,7 @@ def test_a_retention_that_is_changed_and_changed_back(log: Log) -> None:
         assert [row.payload for row in found] == [first]
     for row in rows[::2]:
         (place,) = log.seek(topic=topic, consumer_group="b", published_at=row.published_at)
-        assert place.log_offset == row.log_offset
+        assert place == (0, row.log_offset)
     log.seek(topic=topic, consumer_group="b", start="earliest")
     seen = []
     while part := log.consume(topic=topic, consumer_group="a", max_messages=3):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, committed_offsets, refused, unchanged
+from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
 
 
 def claim(log: Log, topic: str, **options: Any) -> list[Any]:
@@ -27,10 +27,22 @@ def test_ranges_follow_each_other(log: Log) -> None:
 
 
 def test_a_hundred_by_default(log: Log) -> None:
-    """max_messages is 100 when it is not given."""
-    topic = new_topic(log, messages=150)
+    """max_messages is 100 when it is not given, or null."""
+    topic = new_topic(log, messages=250)
     assert claim(log, topic) == [(0, 1, 100)]
-    assert claim(log, topic, max_messages=1_000_000) == [(0, 101, 150)]
+    assert claim(log, topic, max_messages=None, partition=None) == [(0, 101, 200)]
+    assert claim(log, topic, max_messages=1_000_000) == [(0, 201, 250)]
+
+
+@pytest.mark.parametrize("function", ["consume", "fetch", "poll"])
+@pytest.mark.parametrize("named", [True, False], ids=["named partition", "any partition"])
+def test_null_messages_are_a_hundred(log: Log, function: str, named: bool) -> None:
+    """The same for all that return messages themselves, whichever way they find them."""
+    topic = new_topic(log, messages=150)
+    place = {"partition": 0} if named else {}
+    read = getattr(log, function)
+    rows = read(topic=topic, consumer_group="readers", max_messages=None, **place)
+    assert offsets(rows) == list(range(1, 101))
 
 
 def test_a_rolled_back_claim_is_claimable_again(log: Log) -> None:
@@ -108,7 +120,6 @@ def test_refusals(log: Log, function: str) -> None:
             assert 'argument "max_messages" is out of range' in str(error)
             refused("22023", read, max_messages=number, partition=0, **names)
         refused("22003", read, max_messages=2**31, **names)
-        refused("22004", read, max_messages=None, **names)
         refused("MQ001", read, topic="no-such-topic", consumer_group="readers")
         refused("MQ001", read, topic="x' or true --", consumer_group="readers")
         refused("22004", read, topic=None, consumer_group="readers")

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
+from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
 from support import Clock
 
 
@@ -37,7 +37,7 @@ def test_the_next_read_starts_behind_it(log: Log, place: dict[str, Any]) -> None
 
 
 def test_repeated_and_lower_commits_change_nothing(log: Log, place: dict[str, Any]) -> None:
-    """Commit is monotonic and idempotent: success, the position as answer, no change."""
+    """Commit is monotonic and idempotent: success, the committed offset as answer, no change."""
     assert log.commit_offset(last_offset=3, **place) == 3
     with unchanged(log):
         for lower in (3, 3, 2, 1, 0):
@@ -51,7 +51,7 @@ def test_zero_before_the_first(log: Log, place: dict[str, Any]) -> None:
         assert log.commit_offset(last_offset=0, **place) == 0
 
 
-def test_above_the_tip_is_refused(log: Log, place: dict[str, Any]) -> None:
+def test_above_the_last_offset_is_refused(log: Log, place: dict[str, Any]) -> None:
     """A commit of what does not exist would skip what follows."""
     with unchanged(log):
         for beyond in (6, 1000, 2**63 - 2):

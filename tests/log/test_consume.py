@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, offsets, committed_offsets
+from log_support import Log, committed_offsets, new_topic, offsets
 
 
 def consume(log: Log, topic: str, **options: Any) -> list[Any]:

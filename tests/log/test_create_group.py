@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
+import pytest
+
+from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
 
 
 def test_a_new_group_starts_before_the_first_message(log: Log) -> None:
@@ -23,17 +25,60 @@ def test_latest_reads_only_what_comes(log: Log) -> None:
     assert offsets(log.consume(topic=topic, consumer_group="g")) == [4]
 
 
-def test_creating_it_again_changes_nothing(log: Log) -> None:
-    """Group creation is idempotent: the position stays, the settings stay."""
+def test_null_is_the_default(log: Log) -> None:
+    """A setting that is null is one that was not given."""
     topic = new_topic(log, messages=3, groups=())
-    first = log.create_group(topic=topic, consumer_group="g")
+    made = log.create_group(topic=topic, consumer_group="g", start=None, out_of_range=None)
+    assert made.out_of_range == "error"
+    assert offsets(log.consume(topic=topic, consumer_group="g")) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("out_of_range", ["error", "skip"])
+def test_creating_it_again_changes_nothing(log: Log, out_of_range: str) -> None:
+    """Group creation is idempotent: the position stays, wherever a new group would start."""
+    topic = new_topic(log, messages=3, groups=())
+    first = log.create_group(topic=topic, consumer_group="g", out_of_range=out_of_range)
     log.consume(topic=topic, consumer_group="g", max_messages=2)
     with unchanged(log):
-        again = log.create_group(
-            topic=topic, consumer_group="g", start="latest", out_of_range="skip"
-        )
-    assert again == first
+        for start in ("earliest", "latest", None):
+            for given in (out_of_range, None):
+                assert first == log.create_group(
+                    topic=topic, consumer_group="g", start=start, out_of_range=given
+                )
+        assert log.create_group(topic=topic, consumer_group="g") == first
     assert offsets(log.consume(topic=topic, consumer_group="g")) == [3]
+
+
+@pytest.mark.parametrize(("has", "given"), [("error", "skip"), ("skip", "error")])
+def test_another_setting_is_named(log: Log, has: str, given: str) -> None:
+    """A group that exists with another out_of_range is refused, and stays as it is."""
+    topic = new_topic(log, messages=3, groups=())
+    log.create_group(topic=topic, consumer_group="g", out_of_range=has)
+    with unchanged(log):
+        error = refused(
+            "MQ005",
+            log.create_group,
+            topic=topic,
+            consumer_group="g",
+            start="latest",
+            out_of_range=given,
+        )
+    assert error.diag.message_primary == ('consumer group "g" already exists with other settings')
+    assert error.diag.message_detail == f"out_of_range: given {given}, has {has}."
+    assert error.diag.message_hint == (
+        "Leave a setting out to take it as it is, or change it with pgq.alter_group."
+    )
+
+
+def test_what_an_operator_altered_since_is_not_undone(log: Log) -> None:
+    """What is not given is not compared."""
+    topic = new_topic(log, groups=())
+    log.create_group(topic=topic, consumer_group="g")
+    altered = log.alter_group(topic=topic, consumer_group="g", out_of_range="skip")
+    with unchanged(log):
+        assert log.create_group(topic=topic, consumer_group="g") == altered
+        refused("MQ005", log.create_group, topic=topic, consumer_group="g", out_of_range="error")
+    assert altered.out_of_range == "skip"
 
 
 def test_groups_are_independent(log: Log) -> None:
@@ -66,6 +111,11 @@ def test_refusals(log: Log) -> None:
             refused("22023", log.create_group, topic=topic, consumer_group=name)
         for start in ("", "Earliest", "1", "0"):
             refused("22023", log.create_group, topic=topic, consumer_group="g", start=start)
-        refused("22004", log.create_group, topic=topic, consumer_group="g", start=None)
-        refused("22023", log.create_group, topic=topic, consumer_group="g", out_of_range="stop")
-        refused("22004", log.create_group, topic=topic, consumer_group="g", out_of_range=None)
+        for out_of_range in ("", "stop", "Error"):
+            refused(
+                "22023",
+                log.create_group,
+                topic=topic,
+                consumer_group="g",
+                out_of_range=out_of_range,
+            )

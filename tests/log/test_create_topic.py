@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from log_support import Log, new_name, refused, unchanged
+from log_support import Log, new_name, new_topic, refused, unchanged
+
+SETTINGS = ("partitions", "retention", "max_bytes", "notify", "no_limit")
 
 
 def test_defaults(log: Log) -> None:
@@ -29,19 +32,113 @@ def test_every_setting_is_kept(log: Log) -> None:
     assert made in log.list_topics()
 
 
-def test_retention_null_is_for_ever(log: Log) -> None:
-    """A null retention is no missing argument but a topic that keeps all."""
-    assert log.create_topic(topic=new_name(), retention=None).retention is None
+def test_null_is_the_default(log: Log) -> None:
+    """A setting that is null is one that was not given."""
+    made = log.create_topic(topic=new_name(), **dict.fromkeys(SETTINGS))
+    assert made[1:5] == (8, timedelta(days=7), None, False)
+
+
+@pytest.mark.parametrize(
+    ("names", "retention", "max_bytes"),
+    [
+        ([], timedelta(days=3), 10**7),
+        (["retention"], None, 10**7),
+        (["max_bytes"], timedelta(days=3), None),
+        (["max_bytes", "retention"], None, None),
+    ],
+)
+def test_no_limit(log: Log, names: list[str], retention: timedelta, max_bytes: int) -> None:
+    """Since null is the default, what shall have no limit is named."""
+    given = {"retention": "3 days", "max_bytes": 10**7}
+    kept = {name: value for name, value in given.items() if name not in names}
+    made = log.create_topic(topic=new_name(), no_limit=names, **kept)
+    assert (made.retention, made.max_bytes) == (retention, max_bytes)
+    assert log.create_topic(topic=made.topic, no_limit=names, **kept) == made
 
 
 def test_an_existing_topic_is_returned_as_it_is(log: Log) -> None:
-    """Creating a topic that exists succeeds and returns the same topic, unchanged."""
+    """Where the settings that are given agree, the same topic is returned, and nothing changes."""
     topic = new_name()
-    first = log.create_topic(topic=topic, partitions=2)
+    given = {"partitions": 2, "retention": "36 hours", "max_bytes": 10**7, "notify": True}
+    first = log.create_topic(topic=topic, **given)
     log.publish(topic=topic, payload=1, partition=0)
-    again = log.create_topic(topic=topic, partitions=5, retention="1 day", notify=True)
-    assert again == first
+    with unchanged(log):
+        assert log.create_topic(topic=topic) == first
+        assert log.create_topic(topic=topic, **given) == first
+        for name, value in given.items():
+            assert log.create_topic(topic=topic, **{name: value}) == first
+        assert log.create_topic(topic=topic, no_limit=[]) == first
+        assert log.create_topic(topic=topic, **dict.fromkeys(SETTINGS)) == first
     assert log.publish(topic=topic, payload=2, partition=0).log_offset == 2
+
+
+def test_what_an_operator_altered_since_is_not_undone(log: Log) -> None:
+    """What is not given is not compared, so an application starts after its topic was altered."""
+    topic = new_name()
+    log.create_topic(topic=topic, partitions=2)
+    altered = log.alter_topic(
+        topic=topic, partitions=4, retention="9 days", max_bytes=10**6, notify=True
+    )
+    with unchanged(log):
+        assert log.create_topic(topic=topic) == altered
+        assert log.create_topic(topic=topic, partitions=4, max_bytes=10**6) == altered
+        refused("MQ005", log.create_topic, topic=topic, partitions=2)
+    forever = log.alter_topic(topic=topic, no_limit=["retention", "max_bytes"])
+    assert log.create_topic(topic=topic, no_limit=["retention"]) == forever
+    assert log.create_topic(topic=topic, notify=True) == forever
+
+
+@pytest.mark.parametrize(
+    ("given", "detail"),
+    [
+        ({"partitions": 8}, "partitions: given 8, has 2."),
+        ({"retention": "7 days"}, "retention: given 7 days, has 3 days."),
+        ({"max_bytes": 6}, "max_bytes: given 6, has 10000000."),
+        ({"notify": True}, "notify: given true, has false."),
+        ({"no_limit": ["max_bytes"]}, "max_bytes: given no limit, has 10000000."),
+        (
+            {"no_limit": ["retention", "max_bytes"]},
+            "max_bytes: given no limit, has 10000000; retention: given no limit, has 3 days.",
+        ),
+        (
+            {"partitions": 3, "retention": "3 days", "notify": True, "no_limit": ["max_bytes"]},
+            "max_bytes: given no limit, has 10000000; notify: given true, has false;"
+            " partitions: given 3, has 2.",
+        ),
+    ],
+    ids=str,
+)
+def test_other_settings_are_named(log: Log, given: dict[str, Any], detail: str) -> None:
+    """The error says which of those given differ, and what to do; nothing changes."""
+    topic = new_name()
+    log.create_topic(topic=topic, partitions=2, retention="3 days", max_bytes=10**7)
+    with unchanged(log):
+        error = refused("MQ005", log.create_topic, topic=topic, **given)
+    assert error.diag.message_primary == f'topic "{topic}" already exists with other settings'
+    assert error.diag.message_detail == detail
+    assert error.diag.message_hint == (
+        "Leave a setting out to take it as it is, or change it with pgq.alter_topic."
+    )
+
+
+def test_a_limit_for_what_has_none(log: Log) -> None:
+    """The default of a new topic is no setting of one that is there."""
+    topic = new_name()
+    made = log.create_topic(topic=topic, no_limit=["retention"])
+    assert log.create_topic(topic=topic) == made
+    error = refused("MQ005", log.create_topic, topic=topic, retention="7 days", max_bytes=1)
+    assert error.diag.message_detail == (
+        "max_bytes: given 1, has no limit; retention: given 7 days, has no limit."
+    )
+
+
+def test_a_bad_setting_of_a_topic_that_exists(log: Log) -> None:
+    """It is refused for what it is, as for a new one."""
+    topic = new_topic(log)
+    with unchanged(log):
+        refused("22023", log.create_topic, topic=topic, partitions=0)
+        refused("22023", log.create_topic, topic=topic, retention="-1 day")
+        refused("22023", log.create_topic, topic=topic, no_limit=["notify"])
 
 
 def test_twice_in_one_transaction(log: Log) -> None:
@@ -67,7 +164,7 @@ def test_rollback_leaves_no_topic(log: Log) -> None:
 def test_names_that_are_allowed(log: Log, name: str) -> None:
     """1 to 63 letters, digits, dots, underscores and hyphens; a name is data and never SQL."""
     assert log.create_topic(topic=name, partitions=1).topic == name
-    assert log.publish(topic=name, payload=1) == (0, 1)
+    assert log.publish(topic=name, payload=1) == (0, 1, False)
     log.drop_topic(topic=name)
 
 
@@ -97,19 +194,19 @@ def test_names_that_are_refused(log: Log) -> None:
 
 
 def test_settings_that_are_refused(log: Log) -> None:
-    """Null, zero, negative and huge settings, each with its code, and nothing is made."""
+    """Zero, negative and huge settings, unknown limits, each with its code, and none is made."""
     topic = new_name()
     with unchanged(log):
         for number in (0, -1, 1025, 2**31 - 1, -(2**31)):
             refused("22023", log.create_topic, topic=topic, partitions=number)
         refused("22003", log.create_topic, topic=topic, partitions=2**31)
-        refused("22004", log.create_topic, topic=topic, partitions=None)
         for length in ("0", "-1 second", "36501 days", "178000000 years"):
             refused("22023", log.create_topic, topic=topic, retention=length)
         for size in (0, -1, -(2**63)):
             refused("22023", log.create_topic, topic=topic, max_bytes=size)
         refused("22003", log.create_topic, topic=topic, max_bytes=2**63)
-        refused("22004", log.create_topic, topic=topic, notify=None)
+        for names in (["partitions"], ["retention", "notify"], [None], [""]):
+            refused("22023", log.create_topic, topic=topic, no_limit=names)
 
 
 def test_the_limits_themselves_are_allowed(log: Log) -> None:

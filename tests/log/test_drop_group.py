@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
+from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
 
 
 def test_it_is_gone_and_a_new_one_starts_anew(log: Log) -> None:

@@ -14,7 +14,7 @@ def test_everything_of_it_is_gone(log: Log) -> None:
     refused("MQ001", log.list_groups, topic=topic)
     log.create_topic(topic=topic, partitions=2)
     refused("MQ003", log.consume, topic=topic, consumer_group="readers")
-    assert log.publish(topic=topic, payload=1, partition=1) == (1, 1)
+    assert log.publish(topic=topic, payload=1, partition=1) == (1, 1, False)
 
 
 def test_other_topics_stay(log: Log) -> None:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
+from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
 from support import Clock
 
 
@@ -38,8 +38,31 @@ def test_from_now_on(log: Log, held: dict[str, Any], shared_clock: Clock) -> Non
     assert log.extend_poll(lease="1 hour", **held) is True
     shared_clock.advance("59 minutes")
     assert polled(log, held) == []
+    shared_clock.advance("1 minute")
+    assert polled(log, held) == [1, 2, 3]
+
+
+def test_null_is_the_default(log: Log, held: dict[str, Any], shared_clock: Clock) -> None:
+    """A lease that is null is the one of 30 seconds."""
+    shared_clock.advance("20 seconds")
+    assert log.extend_poll(lease=None, **held) is True
+    shared_clock.advance("29 seconds")
+    assert polled(log, held) == []
+    shared_clock.advance("1 second")
+    assert polled(log, held) == [1, 2, 3]
+
+
+def test_it_never_shortens(log: Log, held: dict[str, Any], shared_clock: Clock) -> None:
+    """A shorter lease than what is left changes nothing, and says that the caller has it."""
+    assert log.extend_poll(lease="1 hour", **held) is True
+    until = "select leased_until from pgq.group_lag where topic = %s"
+    before = log.execute(until, [held["topic"]]).fetchone()
     assert log.extend_poll(lease="1 second", **held) is True
-    shared_clock.advance("2 seconds")
+    assert log.extend_poll(**held) is True
+    assert log.execute(until, [held["topic"]]).fetchone() == before
+    shared_clock.advance("59 minutes")
+    assert polled(log, held) == []
+    shared_clock.advance("1 minute")
     assert polled(log, held) == [1, 2, 3]
 
 
@@ -87,7 +110,7 @@ def test_twice_in_one_transaction(log: Log, held: dict[str, Any], level: str) ->
         assert log.extend_poll(lease="1 minute", **held) is True
 
 
-@pytest.mark.parametrize("function", ["extend_poll", "release"])
+@pytest.mark.parametrize("function", ["extend_poll", "release_poll"])
 def test_refusals(log: Log, held: dict[str, Any], function: str) -> None:
     """Unknown names and nulls, for both functions that take a token."""
     call = getattr(log, function)
@@ -102,8 +125,7 @@ def test_refusals(log: Log, held: dict[str, Any], function: str) -> None:
 
 
 def test_leases_that_are_refused(log: Log, held: dict[str, Any]) -> None:
-    """Null, zero, negative and endless leases."""
+    """Zero, negative and endless leases."""
     with unchanged(log):
-        refused("22004", log.extend_poll, lease=None, **held)
         for lease in ("0", "-1 second", "36501 days"):
             refused("22023", log.extend_poll, lease=lease, **held)

@@ -11,13 +11,13 @@ from support import Clock
 def lag(log: Log, topic: str) -> list[Any]:
     """The figures of a topic, in order."""
     return log.execute(
-        "select consumer_group, partition, position, tip, lag from pgq.group_lag"
+        "select consumer_group, partition, committed_offset, last_offset, lag from pgq.group_lag"
         " where topic = %s order by 1, 2",
         [topic],
     ).fetchall()
 
 
-def test_lag_is_tip_minus_position(log: Log) -> None:
+def test_lag_is_the_last_offset_minus_the_committed_one(log: Log) -> None:
     """Exactly, for every group and partition."""
     topic = new_topic(log, partitions=2, messages=5, groups=("a", "b"))
     log.commit_offset(topic=topic, consumer_group="a", partition=0, last_offset=3)
@@ -36,7 +36,7 @@ def test_an_empty_partition(log: Log) -> None:
 
 
 def test_a_poll_does_not_count_and_a_seek_does(log: Log) -> None:
-    """The position moves when it is committed, or by seek, back as well."""
+    """The committed offset moves by a commit, or by seek, back as well."""
     topic = new_topic(log, messages=3)
     log.poll(topic=topic, consumer_group="readers")
     assert lag(log, topic) == [("readers", 0, 0, 3, 3)]

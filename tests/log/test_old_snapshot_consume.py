@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import Log, new_topic, committed_offsets
+from log_support import Log, committed_offsets, new_topic
 from storage_support import LEVELS, Connect, clean, old_snapshot, right_or_again
 
 READERS: dict[str, Any] = {"consumer_group": "readers"}
@@ -90,7 +90,7 @@ def test_a_seek_counts(connect: Connect, log: Log, target: dict[str, Any], level
     if told is None:
         told = right_or_again(late, work)
     assert told is not None
-    assert committed_offsets(log, topic, "readers") == [told[0].log_offset - 1]
+    assert committed_offsets(log, topic, "readers") == [told[0].position - 1]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -102,10 +102,10 @@ def test_a_commit_counts(connect: Connect, log: Log, last_offset: int, level: st
     go_on(log, topic)
 
     def work() -> int:
-        position: int = late.commit_offset(
+        committed: int = late.commit_offset(
             topic=topic, partition=0, last_offset=last_offset, **READERS
         )
-        return position
+        return committed
 
     told = right_or_again(late, work)
     if told is None:
@@ -129,8 +129,8 @@ def test_a_commit_that_has_nothing_to_do_knows_so(
     log.seek(topic=topic, start="earliest", **READERS)
 
     def work() -> int:
-        position: int = late.commit_offset(topic=topic, partition=0, last_offset=1000, **READERS)
-        return position
+        committed: int = late.commit_offset(topic=topic, partition=0, last_offset=1000, **READERS)
+        return committed
 
     told = right_or_again(late, work)
     if told is None:
@@ -140,7 +140,7 @@ def test_a_commit_that_has_nothing_to_do_knows_so(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("function", ["extend_poll", "release", "commit_offset"])
+@pytest.mark.parametrize("function", ["extend_poll", "release_poll", "commit_offset"])
 def test_a_lease_that_was_lost(connect: Connect, log: Log, function: str, level: str) -> None:
     """A seek has ended it, and others went on: the old member is not told that it still has it."""
     topic = new_topic(log, messages=MESSAGES)
@@ -164,7 +164,7 @@ def test_a_lease_that_was_lost(connect: Connect, log: Log, function: str, level:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("function", ["extend_poll", "release"])
+@pytest.mark.parametrize("function", ["extend_poll", "release_poll"])
 def test_a_lease_that_the_snapshot_misses(
     connect: Connect, log: Log, function: str, level: str
 ) -> None:

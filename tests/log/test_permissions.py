@@ -64,8 +64,8 @@ def test_a_granted_function_needs_no_table(guest: Log, log: Log) -> None:
             f"do $$ begin execute format('grant execute on function %s to {ROLE}',"
             f" 'pgq.{function}'::regproc::regprocedure); end $$"
         )
-    assert guest.publish(topic=topic, payload=2) == (0, 2)
-    assert guest.publish_batch(topic=topic, payloads=[3], keys=["k"]) == [(0, 3, 3)]
+    assert guest.publish(topic=topic, payload=2) == (0, 2, False)
+    assert guest.publish_batch(topic=topic, payloads=[3], keys=["k"]) == [(0, 3, 3, False)]
     assert offsets(guest.consume(topic=topic, consumer_group="readers")) == [1, 2, 3]
     refused("MQ001", guest.publish, topic="no-such-topic", payload=1)
     refused("42501", lambda: guest.execute("select from pgq.message"))
@@ -85,4 +85,4 @@ def test_objects_of_the_caller_do_not_come_in_between(guest: Log, log: Log) -> N
     )
     guest.execute("create temporary table message (payload jsonb)")
     guest.execute("set search_path = pg_temp, pgq")
-    assert guest.publish(topic=topic, payload=1, key="k") == (0, 1)
+    assert guest.publish(topic=topic, payload=1, key="k") == (0, 1, False)

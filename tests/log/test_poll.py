@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
+from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
 from support import Clock
 
 
@@ -64,6 +64,16 @@ def test_the_lease_ends_and_another_member_takes_over(log: Log, shared_clock: Cl
         assert log.extend_poll(lease_token=stale, **arguments) is False
         assert log.release_poll(lease_token=stale, **arguments) is False
     assert log.commit_offset(last_offset=2, lease_token=second[0].lease_token, **arguments) == 2
+
+
+def test_null_is_the_default(log: Log, shared_clock: Clock) -> None:
+    """Null for what may be left out: a hundred messages of any partition, for thirty seconds."""
+    topic = new_topic(log, messages=101)
+    assert len(poll(log, topic, max_messages=None, partition=None, lease=None)) == 100
+    shared_clock.advance("29 seconds")
+    assert poll(log, topic) == []
+    shared_clock.advance("1 second")
+    assert offsets(poll(log, topic, max_messages=1)) == [1]
 
 
 def test_the_length_of_the_lease(log: Log, shared_clock: Clock) -> None:
@@ -140,10 +150,9 @@ def test_nothing_to_read_leases_nothing(log: Log) -> None:
 
 
 def test_leases_that_are_refused(log: Log) -> None:
-    """Null, zero, negative and endless leases."""
+    """Zero, negative and endless leases."""
     topic = new_topic(log, messages=1)
     with unchanged(log):
-        refused("22004", log.poll, topic=topic, consumer_group="readers", lease=None)
         for lease in ("0", "-1 second", "36501 days"):
             refused("22023", log.poll, topic=topic, consumer_group="readers", lease=lease)
         refused("22007", log.poll, topic=topic, consumer_group="readers", lease="soon")

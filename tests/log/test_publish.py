@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import Log, new_name, new_topic, offsets, refused, newest, unchanged
+from log_support import Log, new_name, new_topic, newest, offsets, refused, unchanged
 from support import Clock
 
 # What hashtextextended gives does not depend on the version of PostgreSQL; the second column is the
@@ -31,9 +31,13 @@ GOLDEN = [
 
 
 def test_the_first_offset_is_one_and_they_rise_by_one(log: Log) -> None:
-    """Publish appends and returns partition and offset."""
+    """Publish appends and returns partition and offset; nothing is a duplicate here."""
     topic = new_topic(log)
-    assert [log.publish(topic=topic, payload=n) for n in range(3)] == [(0, 1), (0, 2), (0, 3)]
+    assert [log.publish(topic=topic, payload=n) for n in range(3)] == [
+        (0, 1, False),
+        (0, 2, False),
+        (0, 3, False),
+    ]
 
 
 def test_what_goes_in_comes_out(log: Log) -> None:
@@ -95,7 +99,7 @@ def test_keys_have_their_partition(log: Log) -> None:
 def test_a_named_partition_comes_before_the_key(log: Log) -> None:
     """With both, the message goes where it was told and keeps its key."""
     topic = new_topic(log, partitions=8)
-    assert log.publish(topic=topic, payload=1, key="a", partition=6) == (6, 1)
+    assert log.publish(topic=topic, payload=1, key="a", partition=6) == (6, 1, False)
     (row,) = log.fetch_range(topic=topic, partition=6, first_offset=1, last_offset=1)
     assert row.key == "a"
 
@@ -111,7 +115,7 @@ def test_partitions_count_for_themselves(log: Log) -> None:
 def test_topics_count_for_themselves(log: Log) -> None:
     """Offsets belong to a topic, and a reader gets the messages of its topic only."""
     one, other = new_topic(log, messages=2), new_topic(log)
-    assert log.publish(topic=other, payload=9) == (0, 1)
+    assert log.publish(topic=other, payload=9) == (0, 1, False)
     assert [row.payload for row in log.fetch(topic=other, consumer_group="readers")] == [9]
     assert len(log.fetch(topic=one, consumer_group="readers")) == 2
 
@@ -143,12 +147,12 @@ def test_rollback_leaves_no_gap(log: Log) -> None:
     """What was rolled back is gone and its offset is given out again; savepoints as well."""
     topic = new_topic(log)
     with log.connection.transaction(force_rollback=True):
-        assert log.publish(topic=topic, payload=1) == (0, 1)
+        assert log.publish(topic=topic, payload=1) == (0, 1, False)
     with log.connection.transaction():
-        assert log.publish(topic=topic, payload=2) == (0, 1)
+        assert log.publish(topic=topic, payload=2) == (0, 1, False)
         with log.connection.transaction(force_rollback=True):
-            assert log.publish(topic=topic, payload=3) == (0, 2)
-        assert log.publish(topic=topic, payload=4) == (0, 2)
+            assert log.publish(topic=topic, payload=3) == (0, 2, False)
+        assert log.publish(topic=topic, payload=4) == (0, 2, False)
     rows = log.fetch(topic=topic, consumer_group="readers")
     assert [(row.log_offset, row.payload) for row in rows] == [(1, 2), (2, 4)]
 
@@ -161,9 +165,9 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
     topic = new_topic(log, partitions=2)
     with log.connection.transaction():
         log.execute(f"set transaction isolation level {level}")
-        assert log.publish(topic=topic, payload=1, partition=1) == (1, 1)
-        assert log.publish(topic=topic, payload=2, partition=1) == (1, 2)
-        assert log.publish(topic=topic, payload=3, partition=0) == (0, 1)
+        assert log.publish(topic=topic, payload=1, partition=1) == (1, 1, False)
+        assert log.publish(topic=topic, payload=2, partition=1) == (1, 2, False)
+        assert log.publish(topic=topic, payload=3, partition=0) == (0, 1, False)
         assert log.publish(topic=topic, body=b"4", key="k", headers={"h": 1}).log_offset in (2, 3)
         unkeyed = {log.publish(topic=topic, payload=n).partition for n in range(3)}
         assert len(unkeyed) == 1
@@ -203,7 +207,7 @@ def test_content_that_is_refused(log: Log) -> None:
         for headers in ("[]", '"text"', "1", "null", "true"):
             refused("22023", log.publish, topic=topic, payload=1, headers=headers)
         refused("22P02", log.publish, topic=topic, payload="{not json")
-    assert log.publish(topic=topic, payload=1) == (0, 1)
+    assert log.publish(topic=topic, payload=1) == (0, 1, False)
 
 
 def test_places_that_are_refused(log: Log) -> None:
@@ -251,7 +255,7 @@ def test_a_temporary_table_of_a_known_name_changes_nothing(log: Log) -> None:
     log.execute("create temporary table message (payload jsonb)")
     log.execute("set search_path = pg_temp, pgq, public")
     try:
-        assert log.publish(topic=topic, payload=1) == (0, 1)
+        assert log.publish(topic=topic, payload=1) == (0, 1, False)
         assert offsets(log.consume(topic=topic, consumer_group="readers")) == [1]
     finally:
         log.execute("reset search_path")
@@ -267,6 +271,6 @@ def test_prepared_statements(log: Log) -> None:
             [topic, psycopg.types.json.Jsonb(n)],
             prepare=True,
         ).fetchone()
-        assert row == (0, n + 1)
+        assert row == (0, n + 1, False)
     rows = log.fetch(topic=topic, consumer_group="readers")
     assert json.dumps([row.payload for row in rows]) == json.dumps(list(range(12)))

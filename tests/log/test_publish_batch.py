@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_name, new_topic, refused, newest, unchanged
+from log_support import Log, new_name, new_topic, newest, refused, unchanged
 
 LEVELS = ["read uncommitted", "read committed", "repeatable read", "serializable"]
 
@@ -22,16 +22,16 @@ def stored(log: Log, topic: str, partition: int = 0) -> list[Any]:
 def test_a_batch_is_contiguous_and_in_the_order_of_the_array(log: Log) -> None:
     """On a partition whose next offset is k it stores k … k + n - 1, and says so."""
     topic = new_topic(log)
-    assert log.publish_batch(topic=topic, payloads=[30, 10, 20]) == [(0, 1, 3)]
-    assert log.publish_batch(topic=topic, payloads=[2, 1]) == [(0, 4, 5)]
+    assert log.publish_batch(topic=topic, payloads=[30, 10, 20]) == [(0, 1, 3, False)]
+    assert log.publish_batch(topic=topic, payloads=[2, 1]) == [(0, 4, 5, False)]
     assert stored(log, topic) == [30, 10, 20, 2, 1]
 
 
 def test_the_size_is_that_of_the_array(log: Log) -> None:
     """One message, and thousands."""
     topic = new_topic(log)
-    assert log.publish_batch(topic=topic, payloads=["1"]) == [(0, 1, 1)]
-    assert log.publish_batch(topic=topic, bodies=[b"x"] * 5000) == [(0, 2, 5001)]
+    assert log.publish_batch(topic=topic, payloads=["1"]) == [(0, 1, 1, False)]
+    assert log.publish_batch(topic=topic, bodies=[b"x"] * 5000) == [(0, 2, 5001, False)]
 
 
 def test_an_empty_batch_does_nothing(log: Log) -> None:
@@ -42,7 +42,7 @@ def test_an_empty_batch_does_nothing(log: Log) -> None:
         assert log.publish_batch(topic=topic, bodies=[], keys=[], headers=[]) == []
         refused("MQ001", log.publish_batch, topic="no-such-topic", payloads=[])
         refused("22004", log.publish_batch, topic=None, payloads=[])
-    assert log.publish_batch(topic=topic, payloads=[1]) == [(0, 1, 1)]
+    assert log.publish_batch(topic=topic, payloads=[1]) == [(0, 1, 1, False)]
 
 
 def test_keys_and_headers_belong_to_their_message(log: Log) -> None:
@@ -71,16 +71,16 @@ def test_each_message_goes_to_the_partition_of_its_key(log: Log, level: str) -> 
     with log.connection.transaction():
         log.execute(f"set transaction isolation level {level}")
         ranges = log.publish_batch(topic=topic, payloads=[0, 1, 2, 3, 4, 5], keys=keys)
-    assert ranges == [(0, 1, 1), (1, 1, 2), (2, 1, 3)]
+    assert ranges == [(0, 1, 1, False), (1, 1, 2, False), (2, 1, 3, False)]
     assert [stored(log, topic, partition) for partition in range(3)] == [[3], [1, 5], [0, 2, 4]]
-    assert log.publish(topic=topic, payload=6, key="d") == (2, 4)
+    assert log.publish(topic=topic, payload=6, key="d") == (2, 4, False)
 
 
 def test_a_named_partition_takes_all(log: Log) -> None:
     """Keys are kept, and decide nothing."""
     topic = new_topic(log, partitions=8)
     ranges = log.publish_batch(topic=topic, payloads=[1, 2], keys=["a", "b"], partition=5)
-    assert ranges == [(5, 1, 2)]
+    assert ranges == [(5, 1, 2, False)]
     rows = log.fetch_range(topic=topic, partition=5, first_offset=1, last_offset=2)
     assert [row.key for row in rows] == ["a", "b"]
 
@@ -98,8 +98,8 @@ def test_rollback_leaves_no_gap(log: Log) -> None:
     """What was rolled back is gone, and its offsets are given out again."""
     topic = new_topic(log, messages=1)
     with log.connection.transaction(force_rollback=True):
-        assert log.publish_batch(topic=topic, payloads=[1, 2]) == [(0, 2, 3)]
-    assert log.publish_batch(topic=topic, payloads=[3]) == [(0, 2, 2)]
+        assert log.publish_batch(topic=topic, payloads=[1, 2]) == [(0, 2, 3, False)]
+    assert log.publish_batch(topic=topic, payloads=[3]) == [(0, 2, 2, False)]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -108,10 +108,10 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
     topic = new_topic(log, partitions=8)
     with log.connection.transaction():
         log.execute(f"set transaction isolation level {level}")
-        assert log.publish_batch(topic=topic, payloads=[1, 2], partition=1) == [(1, 1, 2)]
-        assert log.publish_batch(topic=topic, bodies=[b"", b""], partition=1) == [(1, 3, 4)]
+        assert log.publish_batch(topic=topic, payloads=[1, 2], partition=1) == [(1, 1, 2, False)]
+        assert log.publish_batch(topic=topic, bodies=[b"", b""], partition=1) == [(1, 3, 4, False)]
         ranges = log.publish_batch(topic=topic, payloads=[1, 2], keys=["a", "b"])
-        assert ranges == [(0, 1, 1), (1, 5, 5)]
+        assert ranges == [(0, 1, 1, False), (1, 5, 5, False)]
         first = log.publish_batch(topic=topic, payloads=[1])
         second = log.publish_batch(topic=topic, payloads=[1])
         assert second[0].partition == first[0].partition
@@ -152,7 +152,7 @@ def test_a_null_element_refuses_the_whole_batch(log: Log, level: str) -> None:
             assert f"Message {at + 1} of 3" in error.diag.message_detail
             refused("22004", publish, topic=topic, payloads=payloads, keys=["a", "b", "c"])
         refused("22004", publish, topic=topic, bodies=[b"", None])
-    assert publish(topic=topic, payloads=["null"], partition=0) == [(0, 1, 1)]
+    assert publish(topic=topic, payloads=["null"], partition=0) == [(0, 1, 1, False)]
 
 
 def test_arrays_that_are_refused(log: Log) -> None:
@@ -196,7 +196,7 @@ def test_arrays_that_do_not_begin_at_one(log: Log) -> None:
         "select * from pgq.publish_batch(%s, payloads => '[5:6]={1,2}', keys => '[0:1]={a,b}')",
         [topic],
     ).fetchall()
-    assert rows == [(0, 1, 2)]
+    assert rows == [(0, 1, 2, False)]
     assert [(row.key, row.payload) for row in log.fetch(topic=topic, consumer_group="readers")] == [
         ("a", 1),
         ("b", 2),

@@ -1,4 +1,4 @@
-"""release: a member gives its partition back."""
+"""release_poll: a member gives its partition back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, new_topic, offsets, committed_offsets, unchanged
+from log_support import Log, committed_offsets, new_topic, offsets, unchanged
 from support import Clock
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_topic, offsets, committed_offsets, refused, unchanged
+from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
 from support import Clock
 
 
@@ -18,7 +18,7 @@ def seek(log: Log, topic: str, **options: Any) -> list[Any]:
 
 
 def test_to_an_offset(log: Log) -> None:
-    """That message is read next; back and ahead; the tip + 1 is allowed."""
+    """That message is read next; back and ahead; the last offset + 1 is allowed."""
     topic = new_topic(log, messages=5)
     log.consume(topic=topic, consumer_group="readers")
     assert seek(log, topic, partition=0, log_offset=2) == [(0, 2)]
@@ -105,7 +105,7 @@ def test_rollback(log: Log) -> None:
 
 
 def test_offsets_that_do_not_exist(log: Log) -> None:
-    """Below the first and above the tip + 1: out of range."""
+    """Below the first and above the last offset + 1: out of range."""
     topic = new_topic(log, messages=3)
     with unchanged(log):
         for offset in (0, -1, 5, 2**63 - 1, -(2**63)):

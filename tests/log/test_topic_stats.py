@@ -11,7 +11,7 @@ from support import Clock
 def stats(log: Log, topic: str) -> list[Any]:
     """The figures of a topic, in order."""
     return log.execute(
-        "select partition, first_offset, tip, messages, published_last_minute"
+        "select partition, first_offset, last_offset, messages, published_last_minute"
         " from pgq.topic_stats where topic = %s order by 1",
         [topic],
     ).fetchall()

@@ -174,7 +174,7 @@ def test_rollback_gives_messages_back(open_client: Open) -> None:
 def test_queue(open_client: Open) -> None:
     producer, worker, other = (Client(open_client()) for _ in range(3))
     producer.create_queue("work", max_attempts=2, backoff=timedelta(0))
-    ids = producer.enqueue_batch("work", list(range(6)))
+    ids = [added.job_id for added in producer.enqueue_batch("work", list(range(6)))]
     jobs = worker.claim_job("work", max_jobs=4)
     assert [job.job_id for job in jobs] == ids[:4]
     token = jobs[0].lease_token
@@ -189,7 +189,7 @@ def test_queue(open_client: Open) -> None:
     assert other.nack(ids[2], again.lease_token, error="never")
     (letter,) = producer.dead_letters("work")
     assert (letter.job_id, letter.last_error) == (ids[2], "never")
-    assert producer.redrive("work") == 1
+    assert producer.redrive("work", all_jobs=True) == 1
     assert worker.ack_batch(ids, token) == [ids[3]]
     producer.cleanup()
     (stats,) = producer.queue_stats("work")

@@ -177,7 +177,7 @@ def _on_its_last_attempt(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
 
 def _dead(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
     call(admin, "nack", **_on_its_last_attempt(admin, leaf))
-    return {"queue": leaf.last_chance}
+    return {"queue": leaf.last_chance, "all_jobs": True}
 
 
 def _chunk(target: str, **more: Any) -> Prepare:

@@ -18,7 +18,7 @@ AnyConnection = psycopg.Connection[Any]
 TOPICS = 2
 PARTITIONS = 1024
 PAGES = 16
-"""For a partition: its row, its position, its first segment, its tip and one message, by index."""
+"""For a partition: its row, position, first segment, last offset and one message, by index."""
 
 VIEWS = ["topic_stats", "group_lag"]
 
@@ -95,12 +95,12 @@ def test_the_figures_are_right(partitioned: AnyConnection, clock: Clock) -> None
     partitioned.execute("select pgq.consume('wide-0', 'readers', 2, partition => 7)")
     partitioned.execute("select pgq.consume('wide-0', 'readers', 5, partition => 8)")
     stats = partitioned.execute(
-        "select partition, first_offset, tip, messages, published_last_minute"
+        "select partition, first_offset, last_offset, messages, published_last_minute"
         " from pgq.topic_stats where topic = 'wide-0' and partition in (5, 7) order by 1"
     ).fetchall()
     assert stats == [(5, 1, 6, 6, 1), (7, 1, 5, 5, 0)]
     lag = partitioned.execute(
-        "select partition, position, tip, lag, oldest_published_at is not null"
+        "select partition, committed_offset, last_offset, lag, oldest_published_at is not null"
         " from pgq.group_lag where topic = 'wide-0' and partition in (5, 7, 8) order by 1"
     ).fetchall()
     assert lag == [(5, 0, 6, 6, True), (7, 2, 5, 3, True), (8, 5, 5, 0, False)]

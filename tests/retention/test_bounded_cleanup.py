@@ -119,7 +119,7 @@ def living(log: Log, clock: Clock) -> str:
     log.create_topic(topic=topic, partitions=2, retention="9 hours")
     log.create_group(topic=topic, consumer_group="readers")
     log.publish(topic=topic, payload="1", partition=0)
-    queue = new_queue(log.connection, retention="9 hours", lease="90 hours")
+    queue = new_queue(log.connection, job_ttl="9 hours", retention="9 hours", lease="90 hours")
     log.execute(
         "select pgq.enqueue_batch(%s, array(select to_jsonb(n)"
         " from generate_series(1, %s::integer) as n))",
@@ -211,7 +211,9 @@ def test_a_reader_of_the_segment_does_not_wait_for_the_carrying(
 
 def test_a_worker_keeps_its_jobs_while_payloads_are_carried(log: Log, clock: Clock) -> None:
     """Between two calls some are acked, some die and some are redriven; nothing is lost."""
-    queue = new_queue(log.connection, retention="9 hours", lease="90 hours", max_attempts=1)
+    queue = new_queue(
+        log.connection, job_ttl="9 hours", retention="9 hours", lease="90 hours", max_attempts=1
+    )
     log.execute(
         "select pgq.enqueue_batch(%s, array(select to_jsonb(n)"
         " from generate_series(0, %s::integer) as n))",

@@ -10,6 +10,7 @@ from jobs import (
     AnyConnection,
     Connect,
     Job,
+    call,
     claim,
     claim_one,
     cleanup,
@@ -25,10 +26,12 @@ from support import Clock
 
 def test_unfinished_jobs_are_carried_along(connection: AnyConnection, clock: Clock) -> None:
     """Their payloads stay when their segment is emptied: of waiting, leased and dead jobs."""
-    queue = new_queue(connection, retention="9 hours", lease="9 hours", max_attempts=1)
+    queue = new_queue(
+        connection, job_ttl="9 hours", retention="9 hours", lease="9 hours", max_attempts=1
+    )
     enqueue(connection, queue, "leased", label="l", key="k", headers={"h": "1"})
     enqueue(connection, queue, "dead", key="d")
-    value(connection, "enqueue", queue=queue, body=b"\x00 redriven", label="l")
+    call(connection, "enqueue", queue=queue, body=b"\x00 redriven", label="l")
     enqueue(connection, queue, "done")
     leased, dead, redriven, done = claim(connection, queue, 4)
     token = leased.lease_token
@@ -62,7 +65,7 @@ def test_unfinished_jobs_are_carried_along(connection: AnyConnection, clock: Clo
     )
     assert ack(connection, job)
     assert ack(connection, leased)
-    assert value(connection, "redrive", queue=queue) == 1
+    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
     revived = claim_one(connection, queue)
     assert (revived.payload, revived.key) == ("dead", "d")
     assert ack(connection, revived)
@@ -77,7 +80,7 @@ def test_unfinished_jobs_are_carried_along(connection: AnyConnection, clock: Clo
 
 def test_a_claim_over_several_segments(connection: AnyConnection, clock: Clock) -> None:
     """Jobs of old and new segments come in one claim, in their order."""
-    queue = new_queue(connection, retention="9 hours")
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     for n in range(4):
         enqueue(connection, queue, n)
         clock.advance("3 hours" if n == 1 else "1 minute")
@@ -102,7 +105,9 @@ def test_jobs_that_move_while_their_segment_is_emptied(
     change: Callable[[AnyConnection, str, Job], None],
 ) -> None:
     """One that dies, or comes back, is left for the next time, and keeps its payload."""
-    queue = new_queue(connection, retention="9 hours", lease="30 hours", max_attempts=1)
+    queue = new_queue(
+        connection, job_ttl="9 hours", retention="9 hours", lease="30 hours", max_attempts=1
+    )
     enqueue_many(connection, queue, 3)
     _, moving, _ = claim(connection, queue, 3)
     close_segment(connection, clock, "3 hours")
@@ -127,7 +132,7 @@ def test_jobs_that_end_while_their_segment_is_emptied(
     connect: Connect, connection: AnyConnection, clock: Clock, end: str
 ) -> None:
     """cleanup does not wait for the worker's transaction: it says so and comes back."""
-    queue = new_queue(connection, retention="9 hours", lease="30 hours")
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours", lease="30 hours")
     enqueue(connection, queue, "x")
     job = claim_one(connection, queue)
     close_segment(connection, clock, "3 hours")

@@ -60,7 +60,7 @@ def test_other_isolation_levels_are_refused(connect: Connect, level: str) -> Non
 
 def test_finished_jobs_go_with_their_time(connection: AnyConnection, clock: Clock) -> None:
     """Without anyone asking for it: acked, archived and expired ones."""
-    queue = new_queue(connection, retention="3 days")
+    queue = new_queue(connection, job_ttl="3 days", retention="3 days")
     enqueue_many(connection, queue, 3)
     first, second = claim(connection, queue, 2)
     value(connection, "ack", job_id=first.job_id, lease_token=first.lease_token)
@@ -78,12 +78,12 @@ def test_finished_jobs_go_with_their_time(connection: AnyConnection, clock: Cloc
 
 def test_a_part_that_is_busy(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
     """It says so after a moment, has done nothing by half, and does not keep the others."""
-    queue = new_queue(connection, max_attempts=1, retention="3 hours")
+    queue = new_queue(connection, max_attempts=1, job_ttl="3 hours", retention="3 hours")
     enqueue_many(connection, queue, 2)
     job = claim_one(connection, queue)
     value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
     session = connect()
-    assert value(session, "redrive", queue=queue) == 1
+    assert value(session, "redrive", queue=queue, all_jobs=True) == 1
     clock.advance("4 hours")
     begun = time.monotonic()
     found = cleanup(connection)
@@ -103,7 +103,7 @@ def test_a_part_that_is_busy(connect: Connect, connection: AnyConnection, clock:
 
 def test_twice_in_one_transaction_and_rolled_back(connect: Connect, clock: Clock) -> None:
     session = connect()
-    queue = new_queue(session, retention="3 hours")
+    queue = new_queue(session, job_ttl="3 hours", retention="3 hours")
     enqueue(session, queue)
     session.commit()
     clock.advance("4 hours")
@@ -118,12 +118,13 @@ def test_twice_in_one_transaction_and_rolled_back(connect: Connect, clock: Clock
 def test_several_at_once(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
     """Nothing is done twice and nothing is lost, whoever is faster."""
     queues = [
-        new_queue(connection, retention=timedelta(hours=3 * n), max_attempts=1) for n in (1, 2, 3)
+        new_queue(connection, job_ttl=hours, retention=hours, max_attempts=1)
+        for hours in ("3 hours", "6 hours", "9 hours")
     ]
     for queue in queues:
         enqueue_many(connection, queue, 30)
         claim(connection, queue, 10)
-    stays = new_queue(connection, retention=None)
+    stays = new_queue(connection, no_limit=["job_ttl", "retention"])
     enqueue_many(connection, stays, 30)
     sessions = [connect(autocommit=True) for _ in range(4)]
     done: list[tuple[str, str, int]] = []
@@ -146,8 +147,13 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
     step, retention = timedelta(days=4), timedelta(days=12)
     call(connection, "create_topic", topic="events", partitions=3, retention=retention)
     call(connection, "create_group", topic="events", consumer_group="readers")
-    settings = {"retention": retention, "lease": "30 days", "max_attempts": None}
-    queue = new_queue(connection, **settings)
+    queue = new_queue(
+        connection,
+        lease="30 days",
+        job_ttl=retention,
+        retention=retention,
+        no_limit=["max_attempts"],
+    )
     published: list[tuple[int, int]] = []
     consumed: list[tuple[int, int]] = []
     enqueued: list[int] = []
@@ -171,7 +177,7 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
             session.commit()
             published.extend(
                 (partition, offset)
-                for partition, first, last in ranges
+                for partition, first, last, _ in ranges
                 for offset in range(first, last + 1)
             )
 
@@ -223,9 +229,11 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
         thread.result(30)
     assert done.count("segment truncated") >= 2
     assert sorted(consumed) == sorted(published)
-    tips = connection.execute("select partition, tip from pgq.topic_stats").fetchall()
+    last_offsets = connection.execute(
+        "select partition, last_offset from pgq.topic_stats"
+    ).fetchall()
     assert sorted(published) == sorted(
-        (partition, offset) for partition, tip in tips for offset in range(1, tip + 1)
+        (partition, offset) for partition, last in last_offsets for offset in range(1, last + 1)
     )
     assert sorted(acked) == sorted(enqueued)
     assert stats(connection, queue) == {}

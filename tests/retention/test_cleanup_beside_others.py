@@ -77,7 +77,7 @@ def test_a_transaction_that_has_written_waits_for_those_at_work(
     connect: Connect, log: Log, clock: Clock
 ) -> None:
     """It does not close a segment that a job is just being written to."""
-    queue = new_queue(log.connection, retention="9 hours")
+    queue = new_queue(log.connection, job_ttl="9 hours", retention="9 hours")
     enqueue(log.connection, queue, "first")
     slow, session = connect(), Log(connect())
     enqueue(slow, queue, "slow")
@@ -180,7 +180,7 @@ def test_others_are_emptied_beside_jobs_that_are_being_finished(
     connect: Connect, log: Log, clock: Clock
 ) -> None:
     """A worker's open transaction holds a job whose payload is to be carried."""
-    queue = new_queue(log.connection, retention="6 hours", lease="90 hours")
+    queue = new_queue(log.connection, job_ttl="6 hours", retention="6 hours", lease="90 hours")
     enqueue(log.connection, queue, 1)
     job = claim_one(log.connection, queue)
     others = [class_of(log, hours) for hours in (9, 12)]

@@ -11,7 +11,7 @@ def test_an_enqueue_that_began_before_the_sealing(
     connect: Connect, connection: AnyConnection, clock: Clock
 ) -> None:
     """The segment it writes to is not closed before it ends, and its job is not lost."""
-    queue = new_queue(connection, retention="9 hours", max_attempts=None)
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours", no_limit=["max_attempts"])
     enqueue(connection, queue, "first")
     slow = connect()
     enqueue(slow, queue, "slow")
@@ -37,7 +37,7 @@ def test_an_enqueue_during_the_sealing(
     connect: Connect, connection: AnyConnection, clock: Clock
 ) -> None:
     """One that cannot know of it yet keeps the segment open, though its id is the higher one."""
-    queue = new_queue(connection, retention="9 hours")
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     enqueue(connection, queue, "first")
     clock.advance("3 hours")
     sealer, slow = connect(), connect()
@@ -56,7 +56,7 @@ def test_cleanup_in_the_middle_of_a_transaction(
     connect: Connect, connection: AnyConnection, clock: Clock
 ) -> None:
     """It cannot tell who is at work then, and leaves the closing to the next one."""
-    queue = new_queue(connection, retention="9 hours")
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     enqueue(connection, queue)
     clock.advance("3 hours")
     early, slow = connect(), connect()
@@ -74,7 +74,7 @@ def test_a_transaction_that_began_before_the_sealing_and_enqueues_after_it(
     connect: Connect, connection: AnyConnection, clock: Clock
 ) -> None:
     """It writes to the new segment; with a snapshot that cannot know that, it must try again."""
-    queue = new_queue(connection, retention="9 hours")
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     enqueue(connection, queue, "first")
     committed, repeatable = connect(), connect(isolation_level="repeatable read")
     for session in (committed, repeatable):
@@ -115,16 +115,16 @@ def test_a_publisher_that_began_before_the_sealing(
     slow.commit()
     assert actions(connection) == ["segment closed"]
     publish(connection, "t", partition=0)
-    for partition, tip in ((0, 3), (1, 2)):
+    for partition, last in ((0, 3), (1, 2)):
         found = call(
             connection,
             "fetch_range",
             topic="t",
             partition=partition,
             first_offset=1,
-            last_offset=tip,
+            last_offset=last,
         )
-        assert [message[1] for message in found] == list(range(1, tip + 1))
+        assert [message[1] for message in found] == list(range(1, last + 1))
         times = [message[2] for message in found]
         assert times == sorted(times)
 
@@ -133,27 +133,27 @@ def test_keyed_batches_over_a_switch(connection: AnyConnection, clock: Clock) ->
     """Offsets stay dense and time rises in every partition, whichever way a message came."""
     call(connection, "create_topic", topic="t", partitions=3, retention="9 hours")
     keys = [f"key {n}" for n in range(20)]
-    tips = [0, 0, 0]
+    last_offsets = [0, 0, 0]
     for turn in range(4):
-        for partition, first, last in publish(connection, "t", 20, keys=keys):
-            assert first == tips[partition] + 1
-            tips[partition] = last
+        for partition, first, last, _ in publish(connection, "t", 20, keys=keys):
+            assert first == last_offsets[partition] + 1
+            last_offsets[partition] = last
         place = row(connection, "select * from pgq.publish('t', '1', key => 'key 3')")
-        assert place[1] == tips[place[0]] + 1
-        tips[place[0]] += 1
+        assert place[1] == last_offsets[place[0]] + 1
+        last_offsets[place[0]] += 1
         if turn < 2:
             clock.advance("3 hours")
             cleanup(connection)
-    for partition, tip in enumerate(tips):
+    for partition, last in enumerate(last_offsets):
         found = call(
             connection,
             "fetch_range",
             topic="t",
             partition=partition,
             first_offset=1,
-            last_offset=tip,
+            last_offset=last,
         )
-        assert [message[1] for message in found] == list(range(1, tip + 1))
+        assert [message[1] for message in found] == list(range(1, last + 1))
         times = [message[2] for message in found]
         assert times == sorted(times)
     assert row(connection, "select count(distinct segment) from pgq.message") == (3,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jobs import (
@@ -52,16 +54,18 @@ def test_a_limit_of_size(connection: AnyConnection, clock: Clock) -> None:
     assert done.count("segment truncated") >= 2
     assert stored[-1] < 2 * limit
     assert stored[-1] > limit / 2
-    [first, tip] = row(
-        connection, "select first_offset, tip from pgq.topic_stats where topic = 't'"
+    [first, last] = row(
+        connection, "select first_offset, last_offset from pgq.topic_stats where topic = 't'"
     )
-    assert tip == 6000
-    assert 1 < first < tip
+    assert last == 6000
+    assert 1 < first < last
     assert len(
-        call(connection, "fetch_range", topic="t", partition=0, first_offset=first, last_offset=tip)
-    ) == (tip - first + 1)
+        call(
+            connection, "fetch_range", topic="t", partition=0, first_offset=first, last_offset=last
+        )
+    ) == (last - first + 1)
     assert row(
-        connection, "select tip, first_offset from pgq.topic_stats where topic = 'other'"
+        connection, "select last_offset, first_offset from pgq.topic_stats where topic = 'other'"
     ) == (
         1,
         1,
@@ -91,13 +95,16 @@ def test_a_queue_with_another_retention(
     connection: AnyConnection, clock: Clock, retention: str | None
 ) -> None:
     """What is stored stays claimable, and what is archived stays as long as was promised."""
-    queue = new_queue(connection, retention="9 hours", max_attempts=1)
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours", max_attempts=1)
     enqueue_many(connection, queue, 4)
     acked, dead = claim(connection, queue, 2)
     assert ack(connection, acked)
     assert value(connection, "nack", job_id=dead.job_id, lease_token=dead.lease_token)
     enqueue(connection, queue, "delayed", delay="1 hour")
-    change = {"no_limit": ["retention"]} if retention is None else {"retention": retention}
+    if retention is None:
+        change: dict[str, Any] = {"no_limit": ["job_ttl", "retention"]}
+    else:
+        change = {"job_ttl": retention, "retention": retention}
     call(connection, "alter_queue", queue=queue, **change)
     enqueue(connection, queue, "new")
     for _ in range(4):
@@ -125,9 +132,9 @@ def test_a_topic_with_another_retention(connection: AnyConnection, clock: Clock)
         cleanup(connection)
 
     def offsets() -> list[int]:
-        [first, tip] = row(connection, "select first_offset, tip from pgq.topic_stats")
+        [first, last] = row(connection, "select first_offset, last_offset from pgq.topic_stats")
         found = call(
-            connection, "fetch_range", topic="t", partition=0, first_offset=first, last_offset=tip
+            connection, "fetch_range", topic="t", partition=0, first_offset=first, last_offset=last
         )
         return [message[1] for message in found]
 
@@ -149,8 +156,10 @@ def test_what_is_dropped_frees_its_storage(
     connection: AnyConnection, clock: Clock, retention: str | None
 ) -> None:
     """The last of a retention at once, whatever the retention; its class is forgotten."""
-    queue = new_queue(connection, retention=retention, max_attempts=1)
-    call(connection, "create_topic", topic="t", partitions=2, retention=retention)
+    no_limit = ["retention"] if retention is None else []
+    kept: dict[str, Any] = {"retention": retention, "no_limit": no_limit}
+    queue = new_queue(connection, **kept, job_ttl="9 hours", max_attempts=1)
+    call(connection, "create_topic", topic="t", partitions=2, **kept)
     call(connection, "create_group", topic="t", consumer_group="g")
     for _ in range(2):
         enqueue_many(connection, queue, 4)
@@ -175,8 +184,8 @@ def test_what_is_dropped_frees_its_storage(
 def test_what_others_keep_stays_when_one_is_dropped(
     connection: AnyConnection, clock: Clock
 ) -> None:
-    goes = new_queue(connection, retention="9 hours")
-    stays = new_queue(connection, retention="9 hours")
+    goes = new_queue(connection, job_ttl="9 hours", retention="9 hours")
+    stays = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     for queue in (goes, stays):
         enqueue_many(connection, queue, 2)
         assert ack(connection, claim_one(connection, queue))
@@ -191,7 +200,7 @@ def test_what_others_keep_stays_when_one_is_dropped(
 
 
 def test_a_queue_that_keeps_for_ever(connection: AnyConnection, clock: Clock) -> None:
-    queue = new_queue(connection, retention=None)
+    queue = new_queue(connection, no_limit=["job_ttl", "retention"])
     enqueue_many(connection, queue, 2)
     assert ack(connection, claim_one(connection, queue))
     for _ in range(5):

@@ -171,9 +171,10 @@ def test_the_view_begins_where_the_log_begins(log: Log, clock: Clock) -> None:
 
 def by_time(session: Log, topic: str, function: str, moment: Any) -> list[int]:
     """Where the messages from a moment on begin."""
-    more = READERS if function == "seek" else {}
-    rows = getattr(session, function)(topic=topic, published_at=moment, **more)
-    return offsets(rows)
+    if function == "seek":
+        rows = session.seek(topic=topic, published_at=moment, **READERS)
+        return [row.position for row in rows]
+    return offsets(session.list_offsets(topic=topic, published_at=moment))
 
 
 def time_of(log: Log, topic: str, offset: int) -> Any:

@@ -12,7 +12,7 @@ from support import Clock
 
 def test_a_reader_of_the_leaf(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
     """cleanup does not wait for it, and so nobody waits for cleanup; the next one succeeds."""
-    queue = new_queue(connection, retention="9 hours")
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     call(connection, "create_topic", topic="t", partitions=1, retention="9 hours")
     enqueue(connection, queue, "old")
     publish(connection, "t")

@@ -29,7 +29,7 @@ from support import Clock, backend_pid, wait_until_blocked
 
 def test_from_opening_to_truncation(connection: AnyConnection, clock: Clock) -> None:
     """Sealed at a third of the retention, emptied one retention after it got its last."""
-    queue = new_queue(connection, retention="9 hours")
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     enqueue_many(connection, queue, 3)
     first, second, third = claim(connection, queue, 3)
     ack(connection, first)
@@ -56,7 +56,7 @@ def test_from_opening_to_truncation(connection: AnyConnection, clock: Clock) -> 
 def test_kept_for_the_retention_and_a_third(connection: AnyConnection, clock: Clock) -> None:
     """With a cleanup now and then, that holds for every message and job, old or young."""
     call(connection, "create_topic", topic="t", partitions=1, retention="30 days")
-    queue = new_queue(connection, retention="30 days")
+    queue = new_queue(connection, job_ttl="30 days", retention="30 days")
     for day in range(100):
         enqueue(connection, queue, day)
         ack(connection, claim_one(connection, queue))
@@ -78,7 +78,7 @@ def test_kept_for_the_retention_and_a_third(connection: AnyConnection, clock: Cl
 
 
 def test_an_empty_segment_does_not_age(connection: AnyConnection, clock: Clock) -> None:
-    queue = new_queue(connection, retention="9 hours")
+    queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     for _ in range(3):
         clock.advance("1 day")
         assert actions(connection) == []
@@ -150,9 +150,9 @@ def test_publishers_beside_one_that_looks_at_a_segment_that_was_empty_for_long(
     waiting = aside(lambda: publish(behind, "t", partition=0))
     wait_until_blocked(connection, backend_pid(behind))
     first.commit()
-    assert waiting.result(PATIENCE) == [(0, 2, 2)]
+    assert waiting.result(PATIENCE) == [(0, 2, 2, False)]
     behind.commit()
-    assert publish(elsewhere, "t", partition=1) == [(1, 1, 1)]
+    assert publish(elsewhere, "t", partition=1) == [(1, 1, 1, False)]
     elsewhere.commit()
 
 
@@ -239,7 +239,8 @@ def test_nothing_is_left_of_a_failed_creation(connect: Connect, connection: AnyC
     enqueue(connection, queue)
     for n in range(1, 40):
         call(session, "create_queue", queue=f"q{n}", retention=f"{n} hours")
-    assert failure(session, "create_queue", queue=queue).sqlstate == "MQ005"
+    error = failure(session, "create_queue", queue=queue, retention="40 hours")
+    assert error.sqlstate == "MQ005"
     session.rollback()
     assert states(connection) == ["open"]
     assert stats(connection, queue) == {"ready": 1}

@@ -31,8 +31,8 @@ def company(request: pytest.FixtureRequest, log: Log) -> int:
     """Whether others keep for ever as well; the number of messages that these have stored."""
     if not request.param:
         return 0
-    topic, queue = new_name(), new_queue(log.connection, retention=None)
-    log.create_topic(topic=topic, partitions=1, retention=None)
+    topic, queue = new_name(), new_queue(log.connection, no_limit=["job_ttl", "retention"])
+    log.create_topic(topic=topic, partitions=1, no_limit=["retention"])
     log.publish_batch(topic=topic, payloads=[1, 2, 3])
     enqueue_many(log.connection, queue, 2)
     ack(log, claim_one(log.connection, queue))
@@ -60,7 +60,7 @@ def pass_by(log: Log, clock: Clock, days: int) -> None:
 def test_a_topic_that_gets_a_retention(log: Log, clock: Clock, company: int) -> None:
     """Old messages stay as long as the new retention says from now on, and then go."""
     topic = new_name()
-    log.create_topic(topic=topic, partitions=1, retention=None)
+    log.create_topic(topic=topic, partitions=1, no_limit=["retention"])
     log.create_group(topic=topic, consumer_group="readers")
     log.publish_batch(topic=topic, payloads=[1, 2, 3])
     clock.advance("100 days")
@@ -83,7 +83,7 @@ def test_a_topic_that_gets_a_retention_and_is_never_published_to_again(
 ) -> None:
     """Nothing has to happen to it; the next offset is the one behind what is gone."""
     topic = new_name()
-    log.create_topic(topic=topic, partitions=2, retention=None)
+    log.create_topic(topic=topic, partitions=2, no_limit=["retention"])
     log.publish_batch(topic=topic, payloads=[1, 2, 3], partition=1)
     log.alter_topic(topic=topic, retention="6 days")
     pass_by(log, clock, 10)
@@ -93,7 +93,7 @@ def test_a_topic_that_gets_a_retention_and_is_never_published_to_again(
 
 def test_a_queue_that_gets_a_retention(log: Log, clock: Clock, company: int) -> None:
     """Finished and dead jobs go by the new retention; the payload of a waiting one stays."""
-    queue = new_queue(log.connection, retention=None, max_attempts=1)
+    queue = new_queue(log.connection, no_limit=["job_ttl", "retention"], max_attempts=1)
     enqueue_many(log.connection, queue, 3)
     ack(log, claim_one(log.connection, queue))
     dead = claim_one(log.connection, queue)
@@ -117,10 +117,10 @@ def test_other_settings_do_not_put_it_off(log: Log, clock: Clock, company: int, 
     """Altered every day, what was stored goes by the retention that it got first all the same."""
     if what == "topic":
         name = new_name()
-        log.create_topic(topic=name, partitions=1, retention=None)
+        log.create_topic(topic=name, partitions=1, no_limit=["retention"])
         log.publish_batch(topic=name, payloads=[1, 2, 3])
     else:
-        name = new_queue(log.connection, retention=None)
+        name = new_queue(log.connection, no_limit=["job_ttl", "retention"])
         for number in range(3):
             enqueue(log.connection, name, number)
             ack(log, claim_one(log.connection, name))
@@ -135,7 +135,7 @@ def test_other_settings_do_not_put_it_off(log: Log, clock: Clock, company: int, 
 def test_a_topic_that_is_dropped(log: Log, company: int, altered: bool) -> None:
     """Its messages go with the next cleanups, without any time passing."""
     topic = new_name()
-    log.create_topic(topic=topic, partitions=2, retention=None)
+    log.create_topic(topic=topic, partitions=2, no_limit=["retention"])
     log.publish_batch(topic=topic, payloads=[1, 2, 3])
     if altered:
         log.alter_topic(topic=topic, retention="6 days")
@@ -147,7 +147,7 @@ def test_a_topic_that_is_dropped(log: Log, company: int, altered: bool) -> None:
 @pytest.mark.parametrize("altered", [True, False], ids=["after it got one", "without one"])
 def test_a_queue_that_is_dropped(log: Log, company: int, altered: bool) -> None:
     """Its payloads go with the next cleanups, those of finished jobs too."""
-    queue = new_queue(log.connection, retention=None)
+    queue = new_queue(log.connection, no_limit=["job_ttl", "retention"])
     enqueue_many(log.connection, queue, 3)
     ack(log, claim_one(log.connection, queue))
     if altered:
@@ -163,7 +163,7 @@ def test_a_queue_that_is_dropped(log: Log, company: int, altered: bool) -> None:
 def test_much_goes_in_several_calls(log: Log, clock: Clock, company: int, way: str) -> None:
     """Where it stands among what others keep, it is removed in batches."""
     topic = new_name()
-    log.create_topic(topic=topic, partitions=1, retention=None)
+    log.create_topic(topic=topic, partitions=1, no_limit=["retention"])
     log.execute(
         "select pgq.publish_batch(%s, array(select to_jsonb(n)"
         " from generate_series(1, %s::integer) as n))",
@@ -188,8 +188,8 @@ def test_much_goes_in_several_calls(log: Log, clock: Clock, company: int, way: s
 
 def test_one_that_keeps_for_ever_again(log: Log, clock: Clock) -> None:
     """What is stored when the retention is lifted in time is kept."""
-    topic, queue = new_name(), new_queue(log.connection, retention=None)
-    log.create_topic(topic=topic, partitions=1, retention=None)
+    topic, queue = new_name(), new_queue(log.connection, no_limit=["job_ttl", "retention"])
+    log.create_topic(topic=topic, partitions=1, no_limit=["retention"])
     log.publish(topic=topic, payload=1)
     enqueue(log.connection, queue, 1)
     ack(log, claim_one(log.connection, queue))

@@ -67,7 +67,7 @@ def arguments(connection: AnyConnection) -> dict[tuple[str, str], dict[str, Any]
         ("begin_write", "timeout"): {"queue": "q"},
         ("write_chunk", "delay"): chunk,
     }
-    for name in ("lease", "delay", "retention", "backoff", "backoff_max"):
+    for name in ("lease", "delay", "job_ttl", "retention", "backoff", "backoff_max"):
         found["create_queue", name] = {"queue": "new"}
         found["alter_queue", name] = {"queue": "q"}
     return found

@@ -75,8 +75,11 @@ def use_the_log(pgq: Caller, clock: Clock) -> None:
     pgq.create_topic(**topic, partitions=2, notify=True)
     pgq.create_topic(topic="limited", max_bytes=1000)
     pgq.alter_topic(**topic, partitions=3)
+    pgq.create_topic(**topic, partitions=3, notify=True, no_limit=["max_bytes"])
     for group, rule in (("g", "error"), ("skipping", "skip")):
-        pgq.create_group(**topic, consumer_group=group, out_of_range=rule)
+        for given in (rule, rule, None):
+            pgq.create_group(**topic, consumer_group=group, out_of_range=given)
+        pgq.alter_group(**topic, consumer_group=group, out_of_range=rule)
     for turn in range(3):
         for partition in range(3):
             pgq.publish(**topic, payload=Jsonb(1), partition=partition)
@@ -118,7 +121,8 @@ def use_the_log(pgq: Caller, clock: Clock) -> None:
 def use_the_queue(pgq: Caller, clock: Clock) -> None:
     queue = {"queue": "q"}
     pgq.create_queue(**queue, max_attempts=2, backoff="0", notify=True)
-    pgq.create_queue(queue="for-ever", retention=None)
+    pgq.create_queue(queue="for-ever", no_limit=["job_ttl", "retention"])
+    pgq.create_queue(**queue, backoff="0", no_limit=[])
     pgq.alter_queue(**queue, lease="1 minute")
     pgq.enqueue(**queue, payload=Jsonb(1), delay="1 second", label="l", key="k")
     for _ in range(8):
@@ -146,14 +150,15 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
         pgq.finish_and_claim(
             **queue, job_ids=[job[0] for job in jobs], lease_token=jobs[0][1] if jobs else None
         )
-    pgq.redrive(**queue)
+    pgq.redrive(**queue, all_jobs=True)
     pgq.pause_queue(**queue)
     pgq.resume_queue(**queue)
     pgq.list_queues()
     clock.advance("20 days")
     for _ in range(3):
         pgq.cleanup()
-    pgq.purge_queue(**queue)
+    pgq.purge_queue(**queue, dead_only=True)
+    pgq.purge_queue(**queue, all_jobs=True)
     pgq.drop_queue(**queue)
 
 

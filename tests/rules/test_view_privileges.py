@@ -40,7 +40,7 @@ def test_a_granted_view_can_be_read(
         "select from pgq.message",
         *(f"select from pgq.{other}" for other in VIEWS if other != view),
         "select pgq.publish('readings', '1')",
-        "select pgq._tip(1, 0, 1)",
+        "select pgq._last_offset(1, 0, 1)",
     ):
         with pytest.raises(InsufficientPrivilege):
             connection.execute(forbidden)

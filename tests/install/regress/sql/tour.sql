@@ -3,8 +3,9 @@ create extension pgq;
 select pgq.version() is not null as installed;
 select topic, partitions from pgq.create_topic(topic => 'readings', partitions => 1);
 select consumer_group from pgq.create_group(topic => 'readings', consumer_group => 'meters');
-select log_offset from pgq.publish(topic => 'readings', payload => '{"celsius": 21.5}', key => 'a');
-select first_offset, last_offset
+select log_offset, duplicate
+from pgq.publish(topic => 'readings', payload => '{"celsius": 21.5}', key => 'a');
+select first_offset, last_offset, duplicate
 from pgq.publish_batch(topic => 'readings', payloads => array['1', '2', '3']::jsonb[]);
 begin;
 select log_offset, key, payload
@@ -17,7 +18,8 @@ select lag from pgq.group_lag where consumer_group = 'meters';
 select log_offset from pgq.publish(topic => 'nowhere', payload => '1');
 \set VERBOSITY default
 select queue, archive from pgq.create_queue(queue => 'work');
-select pgq.enqueue(queue => 'work', payload => '{"do": "this"}') > 0 as enqueued;
+select job_id > 0 as enqueued, duplicate
+from pgq.enqueue(queue => 'work', payload => '{"do": "this"}');
 select attempt, payload, pgq.ack(job_id => job_id, lease_token => lease_token) as acked
 from pgq.claim_job(queue => 'work');
 select ready, leased, dead from pgq.queue_stats where queue = 'work';
