@@ -9,9 +9,8 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
-import psycopg
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from pytest_postgresql.janitor import DatabaseJanitor
 
 from support import load_pgq
 
@@ -25,16 +24,22 @@ class Databases:
     """
 
     def __init__(self, place: Mapping[str, Any]) -> None:
-        self._place = dict(place)
+        self._place = {
+            "host": place.get("host", "localhost"),
+            "port": place.get("port", 5432),
+            "user": place.get("user", "postgres"),
+            "password": place.get("password"),
+        }
         self._prefix = "pgq_test" + os.environ.get("PYTEST_XDIST_WORKER", "")
         self._numbers = count(1)
-        self._admin = psycopg.connect(self.dsn_of("postgres"), autocommit=True)
-        self._template = self.name("template")
+        self._template = DatabaseJanitor(
+            dbname=self.name("template"), as_template=True, **self._place
+        )
 
     def __enter__(self) -> Databases:
-        self.drop(self._template)
-        self._run("create database {}", self._template)
-        load_pgq(conninfo=self.dsn_of(self._template))
+        self._template.drop()
+        self._template.init()
+        self._template.load(load_pgq)
         return self
 
     def __exit__(
@@ -43,12 +48,12 @@ class Databases:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.drop(self._template)
-        self._admin.close()
+        self._template.drop()
 
     def dsn_of(self, name: str) -> str:
         """The connection string of a database of the server."""
-        return make_conninfo("", **{**self._place, "dbname": name})
+        known = {key: value for key, value in self._place.items() if value is not None}
+        return make_conninfo("", **{**known, "dbname": name})
 
     def name(self, purpose: str) -> str:
         """The name of a database for a purpose."""
@@ -57,20 +62,11 @@ class Databases:
     @contextmanager
     def copy(self, purpose: str | None = None) -> Iterator[str]:
         """A database with pgq while in the block, in the place of one that a killed run left."""
-        name = self.name(purpose or str(next(self._numbers)))
-        self.drop(name)
-        # Copied as files: through the log, which the server would do by itself, it takes five
-        # times the work.
-        how = " strategy file_copy" if self._admin.info.server_version >= 150000 else ""
-        self._run("create database {} template {}" + how, name, self._template)
-        try:
-            yield self.dsn_of(name)
-        finally:
-            self.drop(name)
-
-    def drop(self, name: str) -> None:
-        """Remove a database, whoever is still connected to it."""
-        self._run("drop database if exists {} with (force)", name)
-
-    def _run(self, statement: str, *names: str) -> None:
-        self._admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+        janitor = DatabaseJanitor(
+            dbname=self.name(purpose or str(next(self._numbers))),
+            template_dbname=self._template.dbname,
+            **self._place,
+        )
+        janitor.drop()
+        with janitor:
+            yield self.dsn_of(janitor.dbname)
