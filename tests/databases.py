@@ -9,6 +9,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from pytest_postgresql.janitor import DatabaseJanitor
 
@@ -63,10 +64,21 @@ class Databases:
     def copy(self, purpose: str | None = None) -> Iterator[str]:
         """A database with pgq while in the block, in the place of one that a killed run left."""
         janitor = DatabaseJanitor(
-            dbname=self.name(purpose or str(next(self._numbers))),
-            template_dbname=self._template.dbname,
-            **self._place,
+            dbname=self.name(purpose or str(next(self._numbers))), **self._place
         )
         janitor.drop()
-        with janitor:
+        with janitor.cursor() as cursor:
+            # Copied as files: block by block through the log, which the janitor would leave it to,
+            # hundreds of small tables and indexes take five times the work.
+            files = cursor.connection.info.server_version >= 150000
+            cursor.execute(
+                sql.SQL("create database {} template {} {}").format(
+                    sql.Identifier(janitor.dbname),
+                    sql.Identifier(self._template.dbname),
+                    sql.SQL("strategy file_copy" if files else ""),
+                )
+            )
+        try:
             yield self.dsn_of(janitor.dbname)
+        finally:
+            janitor.drop()
