@@ -89,16 +89,10 @@ def _drain(queue: Queue, link: Link) -> None:
     history = queue.history
     violate = history.violate
     given: dict[int, int] = {}
-    _work_off(queue, link, given)
     if history.went_back():
-        # Jobs from before may stand below a floor, until cleanup lowers it. Later ones may not.
-        for job in queue.jobs.values():
-            later = job.event.transaction.started > history.went_back()
-            missing = job.number not in given and not job.finished
-            if later and missing and not queue.may_be_gone(job):
-                violate("job stranded", f"{queue.name}: job {job.job_id} until cleanup")
+        _check_stranded(queue, link, given)
         link.rows("select * from pgq.cleanup()")
-        _work_off(queue, link, given)
+    _work_off(queue, link, given)
     for number, times in given.items():
         known = queue.jobs.get(number)
         if known is None:
@@ -115,6 +109,30 @@ def _drain(queue: Queue, link: Link) -> None:
     )
     for row in left:
         violate("job stranded", f"{queue.name}: {row}")
+
+
+def _check_stranded(queue: Queue, link: Link, given: dict[int, int]) -> None:
+    """Work off what is due some time after the clock was set back.
+
+    Jobs from before may stand below a floor, until cleanup lowers it. Later ones may not, unless
+    the clock comes to where it was before any claim has noticed that it had been set back.
+    """
+    history = queue.history
+    _, highest = history.clock(0, history.tick)
+    _, last = history.clock(history.tick, history.tick)
+    soon = last + queue.drained_at - highest
+    link.set_clock(soon)
+    _work_off(queue, link, given)
+    link.set_clock(queue.drained_at)
+    for job in queue.jobs.values():
+        behind, _ = history.clock(job.event.started, job.event.ended)
+        _, before = history.clock(0, job.event.started)
+        noticed = soon < highest or behind >= before
+        later = job.event.transaction.started > history.went_back() and noticed
+        missing = job.number not in given and not job.finished
+        if later and missing and not queue.may_be_gone(job):
+            told = f"{queue.name}: job {job.job_id} until cleanup"
+            history.violate("job stranded", told)
 
 
 def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:

@@ -101,6 +101,10 @@ class Link:
             select.select([self.fileno], [], [], 60)
         return self.receive()
 
+    def set_clock(self, seconds: int) -> None:
+        """Let the clock of pgq be ahead by so many seconds."""
+        self.rows(f"select setval('public.clock_offset', {seconds} * 1000000::bigint)")
+
     def rows(self, statement: str) -> list[Row]:
         """The rows of a statement that must not fail."""
         answer = self.ask(statement)

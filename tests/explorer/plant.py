@@ -146,20 +146,26 @@ FAULTS = {
         ("queue",),
         frozenset({"archived unasked"}),
     ),
-    "a purge that says that all was done": Fault(
-        "purge_queue",
+    "an ack that notes what it refuses": Fault(
+        "ack",
         """
         begin
+            if {true}(ack.job_id, ack.lease_token) then
+                return true;
+            end if;
             insert into pgq.job_archive (job_id, queue_id, ended_at, segment, attempt, outcome)
-            select j.job_id, j.queue_id, pgq._clock(), j.segment, j.attempt, 'acked'
-            from pgq.job as j
-            where purge_queue.all_jobs and j.partition_id =
-                (select q.partition_id from pgq.queue as q where q.queue = purge_queue.queue);
-            return {true}(purge_queue.queue, purge_queue.dead_only, purge_queue.all_jobs);
+            select d.job_id, d.queue_id, pgq._clock(), d.segment, d.attempt, 'acked'
+            from (
+                select j.job_id, j.queue_id, j.segment, j.attempt from pgq.job as j
+                union all
+                select a.job_id, a.queue_id, a.segment, a.attempt from pgq.job_archive as a
+            ) as d
+            where d.job_id = ack.job_id;
+            return false;
         end
         """,
         ("queue",),
-        frozenset({"archived unasked"}),
+        frozenset({"archived twice", "archived unasked"}),
     ),
     "a finish_and_claim that finishes nothing": Fault(
         "finish_and_claim",
