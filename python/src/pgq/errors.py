@@ -81,7 +81,7 @@ class OffsetOutOfRange(PgqError, psycopg.DataError):
 
 
 class AlreadyExists(PgqError, psycopg.ProgrammingError):
-    """There is one of that name already."""
+    """One of that name exists, with other settings than those that were given."""
 
     sqlstate = "MQ005"
 
