@@ -18,26 +18,21 @@ import pytest
 from psycopg import IsolationLevel, sql
 from psycopg.conninfo import conninfo_to_dict
 
+import servers
 from build import migration_path
 from databases import Databases
 from java_support import JAVA_OPTIONS
 from log_support import Log
 from pgq.embedded import Server
-from support import MIGRATIONS, ROOT, Clock, Postgrest
+from side_by_side import (  # noqa: F401  hooks
+    pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
+)
+from support import Clock, Postgrest
 
 Connect = Callable[..., "psycopg.Connection[Any]"]
 StartServer = Callable[..., Server]
 OpenLog = Callable[..., Log]
-
-# nothing needs to survive a crash of the machine; tests that crash the server use their own
-FAST = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "max_connections": "200",
-    "max_prepared_transactions": "20",
-    "max_locks_per_transaction": "256",
-}
 
 _server_key = pytest.StashKey[Server]()
 
@@ -57,11 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if not migration_path().exists():
         raise pytest.UsageError("there is no install script: run make build")
-    server = Server(settings=FAST)
+    server = Server(settings=servers.FAST)
     config.stash[_server_key] = server
     if not config.getoption("tx", None):  # else others run the tests
-        server.start()
-        server.install_extension(ROOT / "pgq.control", sorted(MIGRATIONS.glob("pgq--*.sql")))
+        servers.start(server)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -105,47 +99,6 @@ def pytest_make_collect_report() -> Any:
     return report
 
 
-# ----------------------------------------------------------------------- side by side (-n auto)
-
-# What takes longest begins first, so that no process is left alone with it.
-FIRST = ("spark", "tests/spark/test_connect.py", "tests/explorer/test_explorer.py")
-
-# these have a JVM of their own
-WITHOUT_THE_SESSION = ("tests/spark/test_connect.py", "tests/spark/test_credentials.py")
-
-
-def _group(nodeid: str) -> str:
-    """What runs in one process: the tests of a file, and nearly all that use the Spark session."""
-    path, _, test = nodeid.partition("::")
-    if path.startswith("tests/spark/") and path not in WITHOUT_THE_SESSION:
-        return "spark"
-    return "spark" if test.startswith("test_blocks_run") else path
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """How many processes ``-n auto`` means: many tests wait more than they compute."""
-    return 0 if os.environ.get("DATABASE_URL") else 2 * (os.cpu_count() or 1)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out the groups."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Groups(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return _group(nodeid)
-
-        def _assign_work_unit(self, node: Any) -> None:
-            for group in reversed(FIRST):
-                if group in self.workqueue:
-                    self.workqueue.move_to_end(group, last=False)
-            super()._assign_work_unit(node)
-
-    return Groups(config, log)
-
-
 # ---------------------------------------------------------------------------- servers
 
 
@@ -169,9 +122,7 @@ def start_server() -> Iterator[StartServer]:
     def start(*arguments: Any, **options: Any) -> Server:
         server = Server(*arguments, **options)
         started.append(server)
-        server.start()
-        server.install_extension(ROOT / "pgq.control", sorted(MIGRATIONS.glob("pgq--*.sql")))
-        return server
+        return servers.start(server)
 
     yield start
     for server in reversed(started):
