@@ -134,6 +134,24 @@ def test_altering_waits_for_a_member(open_log: OpenLog, log: Log, way: str, ends
     assert committed_offsets(log, topic, "readers") == (moved if ends == "commit" else [0, 0])
 
 
+def test_others_go_on_while_a_change_waits_for_a_member(open_log: OpenLog, log: Log) -> None:
+    """The topic is not held by a change that does not know yet when it can go on."""
+    topic = new_topic(log, messages=2, groups=("readers", "others"))
+    member, operator, other = open_log(), open_log(autocommit=True), open_log(autocommit=True)
+    assert member.consume(topic=topic, **READERS)
+    waiting = blocked(log, operator, lambda: skip(operator, topic))
+    other.execute("set lock_timeout = '1s'")
+    other.create_group(topic=topic, consumer_group="new")
+    other.alter_topic(topic=topic, retention="3 days", partitions=2)
+    for partition in (0, 1):
+        other.publish(topic=topic, payload=3, partition=partition)
+    other.alter_group(topic=topic, consumer_group="others", out_of_range="skip")
+    other.drop_group(topic=topic, consumer_group="others")
+    member.commit()
+    waiting.result(PATIENCE)
+    assert group_settings(log, topic) == ("skip", ["skip"] * 2)
+
+
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 @pytest.mark.parametrize("out_of_range", ["skip", "error"])
 @pytest.mark.parametrize("function", ["claim_offsets", "consume", "poll"])

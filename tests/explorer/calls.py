@@ -289,6 +289,15 @@ def create_group(draw: Draw) -> Arguments:
 
 
 @call("settings", 1.5)
+def alter_group(draw: Draw) -> Arguments:
+    return {
+        "topic": draw.topic(),
+        "consumer_group": draw.group(),
+        "out_of_range": draw.rng.choice(["error", "skip", None]),
+    }
+
+
+@call("settings", 1.5)
 def drop_group(draw: Draw) -> Arguments:
     return {"topic": draw.topic(), "consumer_group": draw.group()}
 

@@ -214,10 +214,10 @@ def check_groups(topics: list[Topic], history: History, link: Link) -> None:
     _check_fetched(topics, history)
     for topic in topics:
         for row in link.rows(f"select * from pgq.list_groups('{topic.name}')"):
-            _check_group(topic, row["consumer_group"], row["out_of_range"] == "skip", link)
+            _check_group(topic, row["consumer_group"], link)
 
 
-def _check_group(topic: Topic, name: str, skips: bool, link: Link) -> None:
+def _check_group(topic: Topic, name: str, link: Link) -> None:
     history = topic.history
     mine = [e for e in topic.since_cut() if e.arguments.get("consumer_group") == name]
     dropped = max((e.order for e in mine if e.call == "drop_group"), default=(-1, 0, 0, 0))
@@ -226,6 +226,12 @@ def _check_group(topic: Topic, name: str, skips: bool, link: Link) -> None:
     if created is None:
         history.violate("ghost", f"group {name} of {topic.name} was never committed")
         return
+    # it may have skipped while it was told to, and been altered since
+    skips = any(
+        event.rows[0]["out_of_range"] == "skip"
+        for event in mine
+        if event.call in ("create_group", "alter_group")
+    )
     for partition in topic.last:
         moving = [e for e in mine if e.call in MOVING and _concerns(e, partition)]
         positions = []

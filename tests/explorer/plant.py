@@ -88,6 +88,27 @@ FAULTS = {
         ("log",),
         frozenset({"range given out twice", "two leases", "skipped"}),
     ),
+    "a change of a group that does not meet a change of its topic": Fault(
+        "alter_group",
+        """
+        begin
+            update pgq.consumer_group as g
+            set out_of_range = coalesce(alter_group.out_of_range, g.out_of_range)
+            from pgq.topic as t
+            where t.topic = alter_group.topic
+                and t.topic_id = g.topic_id
+                and g.consumer_group = alter_group.consumer_group;
+            update pgq.group_partition as l
+            set out_of_range = coalesce(alter_group.out_of_range, l.out_of_range)
+            where l.topic = alter_group.topic
+                and l.consumer_group = alter_group.consumer_group;
+            return query
+            select i.* from pgq._group_info(alter_group.topic, alter_group.consumer_group) as i;
+        end
+        """,
+        ("settings",),
+        frozenset({"torn group"}),
+    ),
     "a seek that does nothing": Fault(
         "seek",
         """

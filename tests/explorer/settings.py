@@ -1,13 +1,23 @@
-"""Settings of topics and queues: what was answered last is what is in force."""
+"""Settings of topics, groups and queues: what was answered last is what is in force."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from explorer.database import Link, Row
 from explorer.history import History
 
 __all__ = ["check_settings", "kept_for"]
+
+Name = tuple[str, ...]
+
+NAMES: dict[str, tuple[Any, ...]] = {
+    "topic": (("topic",),),
+    "queue": (("queue",),),
+    "group": (("topic", "consumer_group"), "drop_topic"),
+}
+"""What names each of them, and what else drops it."""
 
 _LENGTH = re.compile(r"(?:(\d+) days?)? ?(?:(\d+):(\d+):(\d+))?")
 
@@ -24,21 +34,28 @@ def kept_for(retention: str | None) -> int | None:
 
 def check_settings(history: History, link: Link) -> None:
     """The settings in force are those of the last call that changed them."""
-    for what in ("topic", "queue"):
-        listed: dict[str, Row] = {
-            row[what]: row for row in link.rows(f"select * from pgq.list_{what}s()")
+    for what, (named_by, *also_drops) in NAMES.items():
+        listed: dict[Name, Row] = {
+            tuple(row[part] for part in named_by): row
+            for row in link.rows(f"select * from pgq.list_{what}s()")
         }
-        last: dict[str, tuple[tuple[int, int], Row | None, str]] = {}
+        last: dict[Name, tuple[tuple[int, int], Row | None, str]] = {}
         doubtful = set()
-        for event in history.committed(f"create_{what}", f"alter_{what}", f"drop_{what}"):
-            name = event.arguments[what]
+        calls = (f"create_{what}", f"alter_{what}", f"drop_{what}", *also_drops)
+        for event in history.committed(*calls):
+            name = tuple(event.arguments[part] for part in named_by if part in event.arguments)
             if event.call.startswith("create") and name in last and last[name][1] is not None:
                 continue  # it was there already, and was answered as the snapshot showed it
             when = (event.transaction.ended, event.transaction.place)
-            if name in last and last[name][0] == when and when[1]:
-                doubtful.add(name)
             row = event.rows[0] if not event.call.startswith("drop") else None
-            last[name] = (when, row, event.statement)
+            # a topic is dropped with all its groups
+            concerned = (
+                [known for known in last if known[: len(name)] == name] if row is None else []
+            )
+            for each in concerned or [name]:
+                if each in last and last[each][0] == when and when[1]:
+                    doubtful.add(each)
+                last[each] = (when, row, event.statement)
         for name, (_, row, statement) in last.items():
             if name in doubtful:
                 continue
@@ -47,6 +64,22 @@ def check_settings(history: History, link: Link) -> None:
                 history.violate("no effect", f"{statement} answered {row}, in force is {found}")
         for name in listed.keys() - last.keys():
             history.violate("ghost", f"{what} {name} was never committed")
+    _check_partitions_of_groups(history, link)
+
+
+def _check_partitions_of_groups(history: History, link: Link) -> None:
+    """A group reads each partition of its topic, and does the same out of range in all of them."""
+    for row in link.rows(
+        "select t.topic, g.consumer_group, g.out_of_range, p.partition,"
+        " l.out_of_range as in_partition"
+        " from pgq.consumer_group as g"
+        " inner join pgq.topic as t using (topic_id)"
+        " inner join pgq.partition as p using (topic_id)"
+        " left join pgq.group_partition as l"
+        " on l.group_id = g.group_id and l.partition = p.partition"
+        " where l.out_of_range is distinct from g.out_of_range"
+    ):
+        history.violate("torn group", f"group and partition differ: {row}")
 
 
 def _without_time(row: Row | None) -> Row | None:
