@@ -18,21 +18,20 @@ import pytest
 from psycopg import IsolationLevel, sql
 from psycopg.conninfo import conninfo_to_dict
 
-import servers
 from build import migration_path
-from databases import Databases
-from java_support import JAVA_OPTIONS
-from log_support import Log
 from pgq.embedded import Server
-from side_by_side import (  # noqa: F401  hooks
+from support import servers
+from support.clock import Clock
+from support.databases import Databases
+from support.java import JAVA_OPTIONS
+from support.postgrest import Postgrest
+from support.session import Connect, Session
+from support.side_by_side import (  # noqa: F401  hooks
     pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
 )
-from support import Clock, Postgrest
 
-Connect = Callable[..., "psycopg.Connection[Any]"]
 StartServer = Callable[..., Server]
-OpenLog = Callable[..., Log]
 
 _server_key = pytest.StashKey[Server]()
 
@@ -149,15 +148,15 @@ def dsn(databases: Databases) -> Iterator[str]:
 
 
 def _connections(dsn: str) -> Iterator[Connect]:
-    opened: list[psycopg.Connection[Any]] = []
+    opened: list[Session] = []
 
     def open_connection(
         *,
         autocommit: bool = False,
         isolation_level: IsolationLevel | str | None = None,
         **options: Any,
-    ) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(dsn, autocommit=autocommit, **options)
+    ) -> Session:
+        connection = Session.connect(dsn, autocommit=autocommit, **options)
         opened.append(connection)
         if isinstance(isolation_level, str):
             isolation_level = IsolationLevel[isolation_level.upper().replace(" ", "_")]
@@ -172,7 +171,7 @@ def _connections(dsn: str) -> Iterator[Connect]:
 
 @pytest.fixture
 def connect(dsn: str) -> Iterator[Connect]:
-    """Open connections to the test's database; they are closed at its end.
+    """Open sessions to the test's database; they are closed at its end.
 
     ``autocommit`` and ``isolation_level`` (an IsolationLevel or its name) may be given, and
     whatever else psycopg.connect takes.
@@ -181,8 +180,8 @@ def connect(dsn: str) -> Iterator[Connect]:
 
 
 @pytest.fixture
-def connection(connect: Connect) -> psycopg.Connection[Any]:
-    """An autocommit connection to the test's database."""
+def connection(connect: Connect) -> Session:
+    """A session in autocommit to the test's database."""
     return connect(autocommit=True)
 
 
@@ -222,15 +221,9 @@ def shared_clock(shared_dsn: str) -> Iterator[Clock]:
 
 
 @pytest.fixture
-def open_log(shared_connect: Connect) -> OpenLog:
-    """Open a connection to the shared database, as ``shared_connect``, and give the log on it."""
-    return lambda **options: Log(shared_connect(**options))
-
-
-@pytest.fixture
-def log(open_log: OpenLog) -> Log:
-    """The functions of the log on an autocommit connection to the shared database."""
-    return open_log(autocommit=True)
+def log(shared_connect: Connect) -> Session:
+    """A session in autocommit to the shared database."""
+    return shared_connect(autocommit=True)
 
 
 # ------------------------------------------------------------------ a database for cleanup

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import psycopg
 import pytest
 
-from pgq import Client
-from support import Clock
+from support.clock import Clock
 
 
 @pytest.fixture
@@ -19,9 +17,3 @@ def dsn(shared_dsn: str) -> str:
 def clock(shared_clock: Clock) -> Clock:
     """The database's clock; it is set right again at the end of the test."""
     return shared_clock
-
-
-@pytest.fixture
-def client(connection: psycopg.Connection) -> Client:
-    """A client on an autocommit connection."""
-    return Client(connection)

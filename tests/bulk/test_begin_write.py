@@ -2,56 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 import pytest
 
-from bulk_support import begin, contents_of, new_queue, new_topic, numbers, stage, staged
-from log_support import new_name, refused
-from pgq import BulkWriteState, Client
-
-AnyConnection = psycopg.Connection[Any]
-Connect = Callable[..., AnyConnection]
+from support.bulk import begin, contents_of, numbers, stage, staged
+from support.log import new_topic
+from support.queue import new_queue
+from support.session import Connect, Session, new_name, refused
 
 
-def test_the_state_of_a_new_write(client: Client) -> None:
+def test_the_state_of_a_new_write(connection: Session) -> None:
     """An id and nothing else; another one for each write that has no producer."""
-    topic = new_topic(client)
-    first, second = client.begin_write(topic=topic), client.begin_write(topic=topic)
-    assert first == BulkWriteState(first.write_id, None, None, False)
+    topic = new_topic(connection)
+    first, second = connection.begin_write(topic=topic), connection.begin_write(topic=topic)
+    assert first == (first.write_id, None, None, False)
     assert first.write_id != second.write_id
     for state in (first, second):
-        assert stage(client, state.write_id, numbers(1, 1))
-        assert not client.commit_write(state.write_id).repeated
-    assert contents_of(client, topic) == {0: numbers(1, 1) * 2}
+        assert stage(connection, state.write_id, numbers(1, 1))
+        assert not connection.commit_write(write_id=state.write_id).repeated
+    assert contents_of(connection, topic) == {0: numbers(1, 1) * 2}
 
 
-def test_refusals(client: Client) -> None:
+def test_refusals(connection: Session) -> None:
     """Targets, producers and times that make no sense."""
-    topic, queue = new_topic(client), new_queue(client)
-    refused("22004", client.begin_write)
-    refused("22004", client.begin_write, topic=None, queue=None)
-    refused("22023", client.begin_write, topic=topic, queue=queue)
-    refused("MQ001", client.begin_write, topic="no-such-topic")
-    refused("MQ002", client.begin_write, queue="no-such-queue")
-    refused("MQ001", client.begin_write, topic=queue)
-    refused("MQ001", client.begin_write, topic="")
-    refused("22023", client.begin_write, topic=topic, producer="p")
-    refused("22023", client.begin_write, topic=topic, seq=1)
-    refused("22023", client.begin_write, topic=topic, producer="", seq=1)
-    refused("22023", client.begin_write, topic=topic, producer="p" * 256, seq=1)
+    topic, queue = new_topic(connection), new_queue(connection)
+    refused("22004", connection.begin_write)
+    refused("22004", connection.begin_write, topic=None, queue=None)
+    refused("22023", connection.begin_write, topic=topic, queue=queue)
+    refused("MQ001", connection.begin_write, topic="no-such-topic")
+    refused("MQ002", connection.begin_write, queue="no-such-queue")
+    refused("MQ001", connection.begin_write, topic=queue)
+    refused("MQ001", connection.begin_write, topic="")
+    refused("22023", connection.begin_write, topic=topic, producer="p")
+    refused("22023", connection.begin_write, topic=topic, seq=1)
+    refused("22023", connection.begin_write, topic=topic, producer="", seq=1)
+    refused("22023", connection.begin_write, topic=topic, producer="p" * 256, seq=1)
     for timeout in (timedelta(0), timedelta(seconds=-1), timedelta(days=40000)):
-        refused("22023", client.begin_write, topic=topic, timeout=timeout)
+        refused("22023", connection.begin_write, topic=topic, timeout=timeout)
     for seq in (-(2**63), 0, 2**63 - 1):
-        assert not client.begin_write(topic=topic, producer="p" * 255, seq=seq).repeated
+        assert not connection.begin_write(topic=topic, producer="p" * 255, seq=seq).repeated
 
 
-def test_null_is_the_default(client: Client, connection: AnyConnection) -> None:
+def test_null_is_the_default(connection: Session) -> None:
     """Atomic, for a day, as without the arguments."""
-    topic = new_topic(client)
+    topic = new_topic(connection)
     found = []
     for arguments in ("", ", null, null, null, null, null"):
         state = connection.execute(
@@ -67,9 +63,9 @@ def test_null_is_the_default(client: Client, connection: AnyConnection) -> None:
     assert found == [(True, "1 day", None, None)] * 2
 
 
-def test_expanded_it_runs_once(client: Client, connection: AnyConnection) -> None:
+def test_expanded_it_runs_once(connection: Session) -> None:
     """A row that is taken apart is one call, of commit_write too."""
-    topic = new_topic(client)
+    topic = new_topic(connection)
     rows = connection.execute("select (pgq.begin_write(%s)).*", [topic]).fetchall()
     assert len(rows) == 1
     begun = connection.execute(
@@ -78,111 +74,112 @@ def test_expanded_it_runs_once(client: Client, connection: AnyConnection) -> Non
         [topic],
     ).fetchall()
     assert begun == [(rows[0][0],)]
-    stage(client, rows[0][0], numbers(1, 2))
+    stage(connection, rows[0][0], numbers(1, 2))
     rows = connection.execute("select (pgq.commit_write(%s)).*", [rows[0][0]]).fetchall()
     assert [row[1::2] for row in rows] == [(2, False)]
 
 
-def test_again_after_the_commit(client: Client) -> None:
+def test_again_after_the_commit(connection: Session) -> None:
     """It was written: there is nothing to do."""
-    target = {"topic": new_topic(client, partitions=3), "producer": "job", "seq": 7}
-    write_id = begin(client, **target)
-    stage(client, write_id, numbers(1, 3))
-    committed = client.commit_write(write_id)
-    again = client.begin_write(**target)
-    assert again == BulkWriteState(write_id, 3, committed.committed_at, True)
-    assert client.begin_write(**target, atomic=False) == again
-    assert not client.begin_write(**{**target, "seq": 8}).repeated
-    assert not client.begin_write(**{**target, "seq": 6}).repeated
-    assert not client.begin_write(**{**target, "producer": "other"}).repeated
-    assert not client.begin_write(**{**target, "topic": new_topic(client)}).repeated
+    target = {"topic": new_topic(connection, partitions=3), "producer": "job", "seq": 7}
+    write_id = begin(connection, **target)
+    stage(connection, write_id, numbers(1, 3))
+    committed = connection.commit_write(write_id=write_id)
+    again = connection.begin_write(**target)
+    assert again == (write_id, 3, committed.committed_at, True)
+    assert connection.begin_write(**target, atomic=False) == again
+    assert not connection.begin_write(**{**target, "seq": 8}).repeated
+    assert not connection.begin_write(**{**target, "seq": 6}).repeated
+    assert not connection.begin_write(**{**target, "producer": "other"}).repeated
+    assert not connection.begin_write(**{**target, "topic": new_topic(connection)}).repeated
 
 
-def test_again_before_the_commit(client: Client, connection: AnyConnection) -> None:
+def test_again_before_the_commit(connection: Session) -> None:
     """It starts again: a new id, nothing is left of what was staged, the old id is refused."""
-    target = {"topic": new_topic(client), "producer": "job", "seq": 1}
-    old = begin(client, **target)
-    stage(client, old, numbers(1, 3))
-    state = client.begin_write(**target)
-    assert state == BulkWriteState(state.write_id, None, None, False)
+    target = {"topic": new_topic(connection), "producer": "job", "seq": 1}
+    old = begin(connection, **target)
+    stage(connection, old, numbers(1, 3))
+    state = connection.begin_write(**target)
+    assert state == (state.write_id, None, None, False)
     assert state.write_id != old
     assert staged(connection, old) == 0
-    refused("MQ008", client.commit_write, write_id=old)
+    refused("MQ008", connection.commit_write, write_id=old)
     with pytest.raises(psycopg.Error) as caught:
-        stage(client, old, numbers(1, 3))
+        stage(connection, old, numbers(1, 3))
     assert caught.value.sqlstate == "MQ008"
-    assert not client.abort_write(old)
-    stage(client, state.write_id, numbers(4, 5))
-    assert client.commit_write(state.write_id).messages == 2
-    assert contents_of(client, target["topic"]) == {0: numbers(4, 5)}
+    assert not connection.abort_write(write_id=old)
+    stage(connection, state.write_id, numbers(4, 5))
+    assert connection.commit_write(write_id=state.write_id).messages == 2
+    assert contents_of(connection, target["topic"]) == {0: numbers(4, 5)}
 
 
-def test_again_leaves_out_the_chunks_that_were_published(client: Client) -> None:
+def test_again_leaves_out_the_chunks_that_were_published(connection: Session) -> None:
     """When it is not atomic, a second run writes what the first one did not."""
-    target = {"topic": new_topic(client), "producer": "job", "seq": 1, "atomic": False}
-    first = begin(client, **target)
-    stage(client, first, numbers(1, 2), last_chunk=False)
-    stage(client, first, numbers(5, 6), task=1)
-    second = begin(client, **target)
+    target = {"topic": new_topic(connection), "producer": "job", "seq": 1, "atomic": False}
+    first = begin(connection, **target)
+    stage(connection, first, numbers(1, 2), last_chunk=False)
+    stage(connection, first, numbers(5, 6), task=1)
+    second = begin(connection, **target)
     assert first != second
-    assert not stage(client, second, numbers(1, 2), last_chunk=False)
-    assert stage(client, second, numbers(3, 4), chunk=1)
-    assert not stage(client, second, numbers(5, 6), task=1)
-    assert client.commit_write(second).messages == 6
-    assert contents_of(client, target["topic"]) == {0: [*numbers(1, 2), *numbers(5, 6), b"3", b"4"]}
+    assert not stage(connection, second, numbers(1, 2), last_chunk=False)
+    assert stage(connection, second, numbers(3, 4), chunk=1)
+    assert not stage(connection, second, numbers(5, 6), task=1)
+    assert connection.commit_write(write_id=second).messages == 6
+    assert contents_of(connection, target["topic"]) == {
+        0: [*numbers(1, 2), *numbers(5, 6), b"3", b"4"]
+    }
 
 
-def test_an_open_write_stays_atomic_or_not(client: Client) -> None:
+def test_an_open_write_stays_atomic_or_not(connection: Session) -> None:
     """What was begun with one value does not go on with the other."""
     for atomic in (True, False):
-        target = {"topic": new_topic(client), "producer": "job", "seq": 1}
-        write_id = begin(client, **target, atomic=atomic)
-        refused("22023", client.begin_write, **target, atomic=not atomic)
-        assert client.commit_write(write_id).messages == 0
+        target = {"topic": new_topic(connection), "producer": "job", "seq": 1}
+        write_id = begin(connection, **target, atomic=atomic)
+        refused("22023", connection.begin_write, **target, atomic=not atomic)
+        assert connection.commit_write(write_id=write_id).messages == 0
 
 
-def test_a_topic_and_a_queue_do_not_meet(client: Client) -> None:
+def test_a_topic_and_a_queue_do_not_meet(connection: Session) -> None:
     """One producer may write the same number to both."""
-    topic, queue = new_topic(client), new_queue(client)
+    topic, queue = new_topic(connection), new_queue(connection)
     for target in ({"topic": topic}, {"queue": queue}):
-        state = client.begin_write(**target, producer="job", seq=1)
+        state = connection.begin_write(**target, producer="job", seq=1)
         assert not state.repeated
-        client.commit_write(state.write_id)
-        assert client.begin_write(**target, producer="job", seq=1).repeated
+        connection.commit_write(write_id=state.write_id)
+        assert connection.begin_write(**target, producer="job", seq=1).repeated
 
 
-def test_twice_in_one_transaction(client: Client, connect: Connect) -> None:
+def test_twice_in_one_transaction(connection: Session, connect: Connect) -> None:
     """The second call starts it again, or sees that it was committed."""
-    target = {"topic": new_topic(client), "producer": "job", "seq": 1}
+    target = {"topic": new_topic(connection), "producer": "job", "seq": 1}
     with connect() as session:
-        writer = Client(session)
-        first, second = begin(writer, **target), begin(writer, **target)
+        first, second = begin(session, **target), begin(session, **target)
         assert first != second
-        stage(writer, second, numbers(1, 2))
-        assert not writer.commit_write(second).repeated
-        assert writer.begin_write(**target).repeated
-    assert contents_of(client, target["topic"]) == {0: numbers(1, 2)}
+        stage(session, second, numbers(1, 2))
+        assert not session.commit_write(write_id=second).repeated
+        assert session.begin_write(**target).repeated
+    assert contents_of(connection, target["topic"]) == {0: numbers(1, 2)}
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_an_old_snapshot_is_told(client: Client, connect: Connect, level: str) -> None:
+def test_an_old_snapshot_is_told(connection: Session, connect: Connect, level: str) -> None:
     """40001, never a second write under the same number."""
-    target = {"topic": new_topic(client), "producer": "job", "seq": 1}
+    target = {"topic": new_topic(connection), "producer": "job", "seq": 1}
     session = connect(isolation_level=level)
     session.execute("select from pgq.topic")
-    begin(client, **target)
+    begin(connection, **target)
     with pytest.raises(psycopg.errors.SerializationFailure):
-        begin(Client(session), **target)
+        begin(session, **target)
     session.rollback()
-    assert begin(Client(session), **target)
+    assert begin(session, **target)
 
 
-def test_a_thousand_are_remembered(client: Client, connection: AnyConnection) -> None:
+def test_a_thousand_are_remembered(connection: Session) -> None:
     """The newest by number; what is not newer than one that was forgotten is refused."""
-    target = {"topic": new_topic(client), "producer": "job"}
-    other = {"topic": new_topic(client), "producer": "job"}
+    target = {"topic": new_topic(connection), "producer": "job"}
+    other = {"topic": new_topic(connection), "producer": "job"}
     for each in (target, other):
-        client.commit_write(begin(client, **each, seq=1))
+        connection.commit_write(write_id=begin(connection, **each, seq=1))
     # as 998 writes leave it behind
     connection.execute(
         """
@@ -196,31 +193,31 @@ def test_a_thousand_are_remembered(client: Client, connection: AnyConnection) ->
         """,
         [target["topic"]],
     )
-    late = begin(client, **target, seq=-5)
-    client.commit_write(begin(client, **target, seq=1000))
-    assert client.begin_write(**target, seq=1).repeated
+    late = begin(connection, **target, seq=-5)
+    connection.commit_write(write_id=begin(connection, **target, seq=1000))
+    assert connection.begin_write(**target, seq=1).repeated
     # the thousand and first
-    last = begin(client, **target, seq=1001)
-    client.commit_write(last)
+    last = begin(connection, **target, seq=1001)
+    connection.commit_write(write_id=last)
     for seq in (1, 0):
-        error = refused("22023", client.begin_write, **target, seq=seq)
+        error = refused("22023", connection.begin_write, **target, seq=seq)
         assert "older" in str(error)
-    assert client.begin_write(**target, seq=2).repeated
+    assert connection.begin_write(**target, seq=2).repeated
     # one that is open is known, however old; committed it can be asked for until the next one
-    assert client.commit_write(late).repeated is False
-    assert client.commit_write(late).repeated
-    client.commit_write(begin(client, **target, seq=1002))
-    refused("MQ008", client.commit_write, write_id=late)
-    assert client.begin_write(**other, seq=1).repeated
-    assert not client.begin_write(**other, seq=0).repeated
+    assert connection.commit_write(write_id=late).repeated is False
+    assert connection.commit_write(write_id=late).repeated
+    connection.commit_write(write_id=begin(connection, **target, seq=1002))
+    refused("MQ008", connection.commit_write, write_id=late)
+    assert connection.begin_write(**other, seq=1).repeated
+    assert not connection.begin_write(**other, seq=0).repeated
 
 
-def test_what_was_dropped_is_forgotten(client: Client) -> None:
+def test_what_was_dropped_is_forgotten(connection: Session) -> None:
     """A topic of the same name is another one."""
     topic = new_name("bulk")
     for _ in range(2):
-        client.create_topic(topic)
-        state = client.begin_write(topic=topic, producer="job", seq=1)
+        connection.create_topic(topic=topic)
+        state = connection.begin_write(topic=topic, producer="job", seq=1)
         assert not state.repeated
-        client.commit_write(state.write_id)
-        client.drop_topic(topic)
+        connection.commit_write(write_id=state.write_id)
+        connection.drop_topic(topic=topic)

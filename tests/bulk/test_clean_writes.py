@@ -9,20 +9,11 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from bulk_support import (
-    begin,
-    contents_of,
-    new_queue,
-    new_topic,
-    numbers,
-    stage,
-    staged,
-    waiting,
-)
-from jobs import AnyConnection, Connect, cleanup
-from log_support import refused
-from pgq import Client
-from support import Clock
+from support.bulk import begin, contents_of, numbers, stage, staged, waiting
+from support.clock import Clock
+from support.log import new_topic
+from support.queue import new_queue
+from support.session import Connect, Session, refused
 
 
 @pytest.fixture
@@ -37,31 +28,23 @@ def clock(emptied_clock: Clock) -> Clock:
     return emptied_clock
 
 
-@pytest.fixture
-def client(connection: AnyConnection) -> Client:
-    """A client on an autocommit connection."""
-    return Client(connection)
-
-
-def done(connection: AnyConnection) -> list[tuple[str, str]]:
+def done(connection: Session) -> list[tuple[str, str]]:
     """What cleanup says of bulk writes."""
-    rows: list[Any] = cleanup(connection)
+    rows: list[Any] = connection.cleanup()
     return [(row[0], row[1]) for row in rows if "write" in f"{row[0]} {row[1]}"]
 
 
-def known(connection: AnyConnection) -> set[UUID]:
+def known(connection: Session) -> set[UUID]:
     """The writes that there are."""
     return {row[0] for row in connection.execute("select write_id from pgq.bulk_write").fetchall()}
 
 
 @pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
-def test_a_write_past_its_timeout(
-    client: Client, connection: AnyConnection, clock: Clock, atomic: bool
-) -> None:
+def test_a_write_past_its_timeout(connection: Session, clock: Clock, atomic: bool) -> None:
     """It is forgotten with all that was staged; those who come late are refused."""
-    target = {"topic": new_topic(client), "producer": "job", "seq": 1, "atomic": atomic}
-    write_id = begin(client, **target, timeout=timedelta(hours=2))
-    stage(client, write_id, numbers(1, 2))
+    target = {"topic": new_topic(connection), "producer": "job", "seq": 1, "atomic": atomic}
+    write_id = begin(connection, **target, timeout=timedelta(hours=2))
+    stage(connection, write_id, numbers(1, 2))
     clock.advance("119 minutes")
     assert done(connection) == []
     assert staged(connection) == (3 if atomic else 0)
@@ -71,20 +54,18 @@ def test_a_write_past_its_timeout(
     assert found[1:] == ([("staged write removed", str(write_id))] if atomic else [])
     assert staged(connection) == 0
     assert done(connection) == []
-    refused("MQ008", client.commit_write, write_id=write_id)
-    refused("MQ008", lambda: stage(client, write_id, numbers(3, 4), chunk=1))
-    assert not client.begin_write(**target).repeated
-    assert contents_of(client, target["topic"]) == ({} if atomic else {0: numbers(1, 2)})
+    refused("MQ008", connection.commit_write, write_id=write_id)
+    refused("MQ008", lambda: stage(connection, write_id, numbers(3, 4), chunk=1))
+    assert not connection.begin_write(**target).repeated
+    assert contents_of(connection, target["topic"]) == ({} if atomic else {0: numbers(1, 2)})
 
 
-def test_started_again_the_time_starts_again(
-    client: Client, connection: AnyConnection, clock: Clock
-) -> None:
+def test_started_again_the_time_starts_again(connection: Session, clock: Clock) -> None:
     """The timeout is that of the last begin."""
-    target = {"topic": new_topic(client), "producer": "job", "seq": 1}
-    begin(client, **target, timeout=timedelta(hours=2))
+    target = {"topic": new_topic(connection), "producer": "job", "seq": 1}
+    begin(connection, **target, timeout=timedelta(hours=2))
     clock.advance("1 hour")
-    write_id = begin(client, **target, timeout=timedelta(hours=2))
+    write_id = begin(connection, **target, timeout=timedelta(hours=2))
     clock.advance("119 minutes")
     assert done(connection) == []
     assert known(connection) == {write_id}
@@ -92,32 +73,30 @@ def test_started_again_the_time_starts_again(
     assert done(connection)[0] == ("bulk write forgotten", str(write_id))
 
 
-def test_a_write_in_progress_keeps_what_is_staged(
-    client: Client, connection: AnyConnection, connect: Connect
-) -> None:
+def test_a_write_in_progress_keeps_what_is_staged(connection: Session, connect: Connect) -> None:
     """Whatever of it is committed already, and by whom."""
-    topic = new_topic(client)
-    writes = [begin(client, topic=topic) for _ in range(3)]
+    topic = new_topic(connection)
+    writes = [begin(connection, topic=topic) for _ in range(3)]
     other = connect()
-    stage(Client(other), writes[0], numbers(1, 2))
-    stage(client, writes[1], numbers(3, 4), last_chunk=False)
+    stage(other, writes[0], numbers(1, 2))
+    stage(connection, writes[1], numbers(3, 4), last_chunk=False)
     assert done(connection) == []
     other.commit()
     assert done(connection) == []
-    stage(client, writes[1], numbers(5, 6), chunk=1)
-    assert [client.commit_write(write_id).messages for write_id in writes] == [2, 4, 0]
+    stage(connection, writes[1], numbers(5, 6), chunk=1)
+    assert [connection.commit_write(write_id=write_id).messages for write_id in writes] == [2, 4, 0]
 
 
 @pytest.mark.parametrize("late", [{"chunk": 1}, {"task": 1}], ids=["chunk", "task"])
 def test_what_late_writers_staged_is_removed(
-    client: Client, connection: AnyConnection, connect: Connect, late: dict[str, int]
+    connection: Session, connect: Connect, late: dict[str, int]
 ) -> None:
     """Those who were at it when their write ended: all of it, once they have committed."""
-    write_id = begin(client, topic=new_topic(client))
-    stage(client, write_id, numbers(1, 2), last_chunk=False)
+    write_id = begin(connection, topic=new_topic(connection))
+    stage(connection, write_id, numbers(1, 2), last_chunk=False)
     with connect() as session:
-        stage(Client(session), write_id, numbers(3, 4), last_chunk=False, **late)
-        assert client.abort_write(write_id)
+        stage(session, write_id, numbers(3, 4), last_chunk=False, **late)
+        assert connection.abort_write(write_id=write_id)
         assert done(connection) == []
         assert staged(connection, write_id) == 3
     assert staged(connection, write_id) == (5 if "task" in late else 4)
@@ -127,60 +106,61 @@ def test_what_late_writers_staged_is_removed(
 
 
 def test_a_commit_in_progress_is_left_alone(
-    client: Client, connection: AnyConnection, connect: Connect, clock: Clock
+    connection: Session, connect: Connect, clock: Clock
 ) -> None:
     """Also past the timeout; cleanup does not wait for it."""
-    topic = new_topic(client)
-    write_id = begin(client, topic=topic)
-    stage(client, write_id, numbers(1, 2))
+    topic = new_topic(connection)
+    write_id = begin(connection, topic=topic)
+    stage(connection, write_id, numbers(1, 2))
     clock.advance("2 days")
     with connect() as session:
-        assert Client(session).commit_write(write_id).messages == 2
+        assert session.commit_write(write_id=write_id).messages == 2
         assert done(connection) == []
     assert done(connection) == []
-    assert contents_of(client, topic) == {0: numbers(1, 2)}
-    assert client.commit_write(write_id).repeated
+    assert contents_of(connection, topic) == {0: numbers(1, 2)}
+    assert connection.commit_write(write_id=write_id).repeated
 
 
 def test_a_chunk_in_flight_keeps_its_write(
-    client: Client, connection: AnyConnection, connect: Connect, clock: Clock
+    connection: Session, connect: Connect, clock: Clock
 ) -> None:
     """One that is published as it comes, past the timeout."""
-    write_id = begin(client, topic=new_topic(client), atomic=False)
+    write_id = begin(connection, topic=new_topic(connection), atomic=False)
     clock.advance("2 days")
     with connect() as session:
-        stage(Client(session), write_id, numbers(1, 2))
+        stage(session, write_id, numbers(1, 2))
         assert done(connection) == []
-    assert client.commit_write(write_id).messages == 2
+    assert connection.commit_write(write_id=write_id).messages == 2
 
 
-def test_committed_writes_are_kept_for_their_producers(
-    client: Client, connection: AnyConnection, clock: Clock
-) -> None:
+def test_committed_writes_are_kept_for_their_producers(connection: Session, clock: Clock) -> None:
     """Those without a producer for a day, for a commit that is repeated."""
-    topic = new_topic(client)
-    named, nameless = begin(client, topic=topic, producer="job", seq=1), begin(client, topic=topic)
+    topic = new_topic(connection)
+    named, nameless = (
+        begin(connection, topic=topic, producer="job", seq=1),
+        begin(connection, topic=topic),
+    )
     for write_id in (named, nameless):
-        client.commit_write(write_id)
+        connection.commit_write(write_id=write_id)
     clock.advance("23 hours")
     assert done(connection) == []
     assert known(connection) == {named, nameless}
     clock.advance("30 days")
     assert done(connection) == []
     assert known(connection) == {named}
-    assert client.begin_write(topic=topic, producer="job", seq=1).repeated
+    assert connection.begin_write(topic=topic, producer="job", seq=1).repeated
 
 
-def test_writes_to_what_was_dropped(client: Client, connection: AnyConnection) -> None:
+def test_writes_to_what_was_dropped(connection: Session) -> None:
     """Open ones and committed ones; others stay, also where numbers are the same."""
-    topic, queue = new_topic(client), new_queue(client)
-    kept = new_topic(client)
-    staying = begin(client, topic=kept)
+    topic, queue = new_topic(connection), new_queue(connection)
+    kept = new_topic(connection)
+    staying = begin(connection, topic=kept)
     for target in ({"topic": topic}, {"queue": queue}):
-        stage(client, begin(client, **target), numbers(1, 2))
-        client.commit_write(begin(client, **target, producer="job", seq=1))
-    client.drop_topic(topic)
-    client.drop_queue(queue)
+        stage(connection, begin(connection, **target), numbers(1, 2))
+        connection.commit_write(write_id=begin(connection, **target, producer="job", seq=1))
+    connection.drop_topic(topic=topic)
+    connection.drop_queue(queue=queue)
     assert len(known(connection)) == 5
     assert sorted(action for action, _ in done(connection)) == [
         "bulk write forgotten",
@@ -189,24 +169,24 @@ def test_writes_to_what_was_dropped(client: Client, connection: AnyConnection) -
         "staged write removed",
     ]
     assert known(connection) == {staying}
-    assert client.commit_write(staying).messages == 0
+    assert connection.commit_write(write_id=staying).messages == 0
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])
 def test_an_open_chunk_of_an_atomic_write_past_its_timeout(
-    client: Client, connection: AnyConnection, connect: Connect, clock: Clock, commits: bool
+    connection: Session, connect: Connect, clock: Clock, commits: bool
 ) -> None:
     """The write is forgotten at once, what the chunk leaves behind when it has ended."""
-    topic = new_topic(client)
-    write_id = begin(client, topic=topic)
-    stage(client, write_id, numbers(1, 2))
+    topic = new_topic(connection)
+    write_id = begin(connection, topic=topic)
+    stage(connection, write_id, numbers(1, 2))
     session = connect()
-    stage(Client(session), write_id, numbers(3, 4), task=1)
+    stage(session, write_id, numbers(3, 4), task=1)
     clock.advance("2 days")
     assert done(connection) == [("bulk write forgotten", str(write_id))]
     assert done(connection) == []
-    refused("MQ008", client.commit_write, write_id=write_id)
-    refused("MQ008", lambda: stage(client, write_id, numbers(5, 6), task=2))
+    refused("MQ008", connection.commit_write, write_id=write_id)
+    refused("MQ008", lambda: stage(connection, write_id, numbers(5, 6), task=2))
     if commits:
         session.commit()
     else:
@@ -214,29 +194,27 @@ def test_an_open_chunk_of_an_atomic_write_past_its_timeout(
     assert staged(connection, write_id) == (5 if commits else 3)
     assert done(connection) == [("staged write removed", str(write_id))]
     assert staged(connection) == 0
-    assert contents_of(client, topic) == {}
+    assert contents_of(connection, topic) == {}
 
 
-def test_locked_writes_are_left_alone(
-    client: Client, connection: AnyConnection, connect: Connect, clock: Clock
-) -> None:
+def test_locked_writes_are_left_alone(connection: Session, connect: Connect, clock: Clock) -> None:
     """Whoever holds them, and whatever of them: cleanup waits for nobody and does the others."""
-    topic, dropped = new_topic(client), new_topic(client)
+    topic, dropped = new_topic(connection), new_topic(connection)
     held = [
-        begin(client, topic=topic),
-        begin(client, topic=topic, atomic=False),
-        begin(client, topic=dropped),
-        begin(client, topic=topic),
+        begin(connection, topic=topic),
+        begin(connection, topic=topic, atomic=False),
+        begin(connection, topic=dropped),
+        begin(connection, topic=topic),
     ]
-    client.commit_write(held[3])
+    connection.commit_write(write_id=held[3])
     with connect() as session:
         session.execute("select from pgq.bulk_write for update")
         session.execute("select from pgq.staged_write for update")
         session.execute("select from pgq.published_write for update")
-        free = begin(client, topic=topic)
-        client.drop_topic(dropped)
+        free = begin(connection, topic=topic)
+        connection.drop_topic(topic=dropped)
         clock.advance("2 days")
-        rows = cleanup(connection)
+        rows = connection.cleanup()
         assert "busy" not in [row[0] for row in rows]
         assert [row[1] for row in rows if "write" in row[0]] == [str(free)] * 2
     assert known(connection) == set(held)
@@ -245,15 +223,13 @@ def test_locked_writes_are_left_alone(
     assert staged(connection) == 0
 
 
-def test_much_is_removed_in_several_calls(
-    client: Client, connection: AnyConnection, clock: Clock
-) -> None:
+def test_much_is_removed_in_several_calls(connection: Session, clock: Clock) -> None:
     """1000 at a time, of writes and of what was staged or noted for them."""
-    topic = new_topic(client)
-    atomic = begin(client, topic=topic)
-    stage(client, atomic, [b"x"])
-    fast = begin(client, topic=topic, atomic=False)
-    stage(client, fast, [b"x"])
+    topic = new_topic(connection)
+    atomic = begin(connection, topic=topic)
+    stage(connection, atomic, [b"x"])
+    fast = begin(connection, topic=topic, atomic=False)
+    stage(connection, fast, [b"x"])
     connection.execute(
         """
         insert into pgq.staged_chunk (write_id, task, chunk, messages)
@@ -305,56 +281,59 @@ def test_much_is_removed_in_several_calls(
     assert connection.execute("select count(*) from pgq.published_write").fetchone() == (0,)
 
 
-def test_many_writes_to_what_was_dropped(client: Client, connection: AnyConnection) -> None:
+def test_many_writes_to_what_was_dropped(connection: Session) -> None:
     """With the memory of their producers; also where there are many targets, most of them there."""
-    topics = [new_topic(client) for _ in range(6)]
+    topics = [new_topic(connection) for _ in range(6)]
     for topic in topics:
         for seq in (1, 2):
-            client.commit_write(begin(client, topic=topic, producer="job", seq=seq))
-        client.begin_write(topic=topic)
+            connection.commit_write(
+                write_id=begin(connection, topic=topic, producer="job", seq=seq)
+            )
+        connection.begin_write(topic=topic)
     connection.execute(
         "insert into pgq.bulk_producer select 'job', topic_id, null, 0 from pgq.topic"
     )
     for topic in topics[::2]:
-        client.drop_topic(topic)
+        connection.drop_topic(topic=topic)
     assert len(known(connection)) == 18
-    cleanup(connection)
+    connection.cleanup()
     assert len(known(connection)) == 9
     row = connection.execute("select count(*) from pgq.bulk_producer").fetchone()
     assert row == (3,)
     for topic in topics[1::2]:
-        assert client.begin_write(topic=topic, producer="job", seq=2).repeated
+        assert connection.begin_write(topic=topic, producer="job", seq=2).repeated
 
 
-def test_messages_that_went_while_their_write_was_open(
-    client: Client, connection: AnyConnection, clock: Clock
-) -> None:
+def test_messages_that_went_while_their_write_was_open(connection: Session, clock: Clock) -> None:
     """A write that lasts longer than the retention: what it published is not published again."""
-    topic, queue = new_topic(client), new_queue(client)
+    topic, queue = new_topic(connection), new_queue(connection)
     writes = [
-        begin(client, **target, producer="p", seq=1, atomic=False, timeout=timedelta(days=90))
+        begin(connection, **target, producer="p", seq=1, atomic=False, timeout=timedelta(days=90))
         for target in ({"topic": topic}, {"queue": queue})
     ]
     for write_id in writes:
-        assert stage(client, write_id, numbers(1, 3), last_chunk=False)
-    client.publish(new_topic(client), body=b"")
+        assert stage(connection, write_id, numbers(1, 3), last_chunk=False)
+    connection.publish(topic=new_topic(connection), body=b"")
     for move in ("3 days", "0", "12 days", "0"):
         clock.advance(move)
-        cleanup(connection)
-    assert client.list_offsets(topic)[0].first_offset == 4
+        connection.cleanup()
+    assert connection.list_offsets(topic=topic)[0].first_offset == 4
     for write_id in writes:
-        assert not stage(client, write_id, numbers(1, 3), last_chunk=False)
-        assert stage(client, write_id, numbers(4, 5), chunk=1)
-        assert client.commit_write(write_id).messages == 5
-    assert [m.body for m in client.fetch_range(topic, 0, 4, 5)] == numbers(4, 5)
-    assert waiting(client, queue) == numbers(4, 5)
+        assert not stage(connection, write_id, numbers(1, 3), last_chunk=False)
+        assert stage(connection, write_id, numbers(4, 5), chunk=1)
+        assert connection.commit_write(write_id=write_id).messages == 5
+    assert [
+        m.body
+        for m in connection.fetch_range(topic=topic, partition=0, first_offset=4, last_offset=5)
+    ] == numbers(4, 5)
+    assert waiting(connection, queue) == numbers(4, 5)
 
 
 def test_cleanup_under_read_uncommitted(connect: Connect) -> None:
     """PostgreSQL treats it as READ COMMITTED."""
     session = connect(isolation_level="read uncommitted")
-    assert cleanup(session) == []
+    assert session.cleanup() == []
     session.rollback()
     session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     with pytest.raises(psycopg.errors.ActiveSqlTransaction):
-        cleanup(session)
+        session.cleanup()

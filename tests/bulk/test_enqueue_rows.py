@@ -8,15 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from bulk_support import new_queue, waiting
-from log_support import new_name
-from pgq import Client
+from support.bulk import waiting
+from support.queue import new_queue
+from support.session import Session, new_name
 
-AnyConnection = psycopg.Connection[Any]
 COLUMNS = ("queue", "payload", "key", "headers", "delay", "run_at", "priority", "label", "body")
 
 
-def insert(connection: AnyConnection, **row: Any) -> int:
+def insert(connection: Session, **row: Any) -> int:
     """Insert a row with all columns; null for what is not given."""
     values = [row.get(column) for column in COLUMNS]
     places = ", ".join(["%s"] * len(COLUMNS))
@@ -24,27 +23,27 @@ def insert(connection: AnyConnection, **row: Any) -> int:
     return connection.execute(statement.encode(), values).rowcount
 
 
-def test_rows_become_jobs(client: Client, connection: AnyConnection) -> None:
+def test_rows_become_jobs(connection: Session) -> None:
     """With all that a job has; null is the default."""
-    queue = new_queue(client)
+    queue = new_queue(connection)
     later = datetime.now(timezone.utc) + timedelta(hours=1)
     assert insert(connection, queue=queue, payload="1", run_at=later) == 1
     insert(connection, queue=queue, payload="2", delay="1 hour")
     insert(connection, queue=queue, payload="3")
     more = {"label": "l", "key": "k", "headers": '{"h": 1}', "priority": 9, "delay": "0"}
     insert(connection, queue=queue, body=b"\x00", **more)
-    first, second = client.claim_job(queue, max_jobs=10)
+    first, second = connection.claim_job(queue=queue, max_jobs=10)
     assert (first.payload, first.priority, first.label) == (3, 0, None)
     assert (second.body, second.priority, second.label) == (b"\x00", 9, "l")
     assert (second.key, second.headers) == ("k", {"h": 1})
     assert connection.execute("select * from pgq.enqueue_rows").fetchall() == []
 
 
-def test_errors_are_those_of_enqueue(client: Client, connection: AnyConnection) -> None:
+def test_errors_are_those_of_enqueue(connection: Session) -> None:
     """Nothing is swallowed."""
-    queue = new_queue(client)
+    queue = new_queue(connection)
     for sqlstate, row in (
-        ("MQ002", {"queue": new_name(), "payload": "1"}),
+        ("MQ002", {"queue": new_name("topic"), "payload": "1"}),
         ("22004", {"payload": "1"}),
         ("22004", {"queue": queue}),
         ("22023", {"queue": queue, "payload": "1", "body": b"1"}),
@@ -55,4 +54,4 @@ def test_errors_are_those_of_enqueue(client: Client, connection: AnyConnection) 
         with pytest.raises(psycopg.Error) as caught:
             insert(connection, **row)
         assert caught.value.sqlstate == sqlstate, row
-    assert waiting(client, queue) == []
+    assert waiting(connection, queue) == []

@@ -8,13 +8,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from bulk_support import NOBODY, begin, contents_of, new_queue, new_topic
-from pgq import Client
+from support.bulk import NOBODY, begin, contents_of
+from support.log import new_topic
+from support.queue import new_queue
+from support.session import Session
 
-AnyConnection = psycopg.Connection[Any]
 
-
-def insert(connection: AnyConnection, view: str, **row: Any) -> int:
+def insert(connection: Session, view: str, **row: Any) -> int:
     """Insert a row as a JDBC driver does, and return how many rows the server says it was."""
     names = list(row)
     statement = sql.SQL("insert into pgq.{} ({}) values ({})").format(
@@ -32,23 +32,23 @@ def chunk(**changed: Any) -> dict[str, Any]:
     return {**good, **contents, **changed}
 
 
-def test_a_row_is_a_chunk(client: Client, connection: AnyConnection) -> None:
+def test_a_row_is_a_chunk(connection: Session) -> None:
     """Text where the function has uuid, jsonb and interval; null for what is not set."""
-    topic, queue = new_topic(client), new_queue(client)
-    write_id = begin(client, topic=topic)
+    topic, queue = new_topic(connection), new_queue(connection)
+    write_id = begin(connection, topic=topic)
     row = chunk(write_id=str(write_id), last_chunk=True, priority=None, keys=["a", "b"])
     assert insert(connection, "write_chunks", **row, headers=['{"a": 1}', None]) == 1
-    client.commit_write(write_id)
-    found = client.fetch_range(topic, 0, 1, 2)
+    connection.commit_write(write_id=write_id)
+    found = connection.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=2)
     assert [(m.key, m.headers, m.body) for m in found] == [("a", {"a": 1}, b"1"), ("b", None, b"2")]
 
-    write_id = begin(client, queue=queue)
+    write_id = begin(connection, queue=queue)
     row = chunk(write_id=str(write_id), packed_payloads=b"12", labels=["x", None], priority=3)
     assert insert(connection, "write_chunks", **row, delay="0 seconds", last_chunk=True) == 1
     row = chunk(write_id=str(write_id), task=1, last_chunk=True, delay="1 hour")
     assert insert(connection, "write_chunks", **row) == 1
-    client.commit_write(write_id)
-    found = client.claim_job(queue, max_jobs=10)
+    connection.commit_write(write_id=write_id)
+    found = connection.claim_job(queue=queue, max_jobs=10)
     assert [(j.label, j.priority, j.payload) for j in found] == [("x", 3, 1), (None, 3, 2)]
 
 
@@ -69,9 +69,7 @@ def test_a_row_is_a_chunk(client: Client, connection: AnyConnection) -> None:
         ),
     ],
 )
-def test_columns_are_arguments(
-    connection: AnyConnection, view: str, function: str, columns: str
-) -> None:
+def test_columns_are_arguments(connection: Session, view: str, function: str, columns: str) -> None:
     """All of them, with their names, in their order."""
     found = connection.execute(
         "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0"
@@ -86,21 +84,21 @@ def test_columns_are_arguments(
     assert {name for (name,) in arguments} == set(columns.split())
 
 
-def test_a_chunk_that_is_left_out_is_no_row(client: Client, connection: AnyConnection) -> None:
+def test_a_chunk_that_is_left_out_is_no_row(connection: Session) -> None:
     """What write_chunk returns is the number of rows."""
     for atomic in (True, False):
-        topic = new_topic(client)
-        write_id = str(begin(client, topic=topic, atomic=atomic))
+        topic = new_topic(connection)
+        write_id = str(begin(connection, topic=topic, atomic=atomic))
         row = chunk(write_id=write_id, last_chunk=True)
         assert insert(connection, "write_chunks", **row) == 1
         assert insert(connection, "write_chunks", **{**row, "task_attempt": "b"}) == 0
-    assert contents_of(client, topic) == {0: [b"1", b"2"]}
+    assert contents_of(connection, topic) == {0: [b"1", b"2"]}
 
 
-def test_many_rows_in_one_statement(client: Client, connection: AnyConnection) -> None:
+def test_many_rows_in_one_statement(connection: Session) -> None:
     """As drivers do that rewrite batches."""
-    topic = new_topic(client, partitions=2)
-    write_id = begin(client, topic=topic)
+    topic = new_topic(connection, partitions=2)
+    write_id = begin(connection, topic=topic)
     done = connection.execute(
         """
         insert into pgq.write_chunks
@@ -112,13 +110,13 @@ def test_many_rows_in_one_statement(client: Client, connection: AnyConnection) -
         [str(write_id)],
     )
     assert done.rowcount == 12
-    assert client.commit_write(write_id).messages == 24
-    assert b"".join(contents_of(client, topic)[1]) == b"101112303132"
+    assert connection.commit_write(write_id=write_id).messages == 24
+    assert b"".join(contents_of(connection, topic)[1]) == b"101112303132"
 
 
-def test_errors_are_those_of_the_function(client: Client, connection: AnyConnection) -> None:
+def test_errors_are_those_of_the_function(connection: Session) -> None:
     """Nothing is swallowed."""
-    write_id = str(begin(client, topic=new_topic(client)))
+    write_id = str(begin(connection, topic=new_topic(connection)))
     for sqlstate, row in (
         ("MQ008", chunk(write_id=str(NOBODY))),
         ("22004", chunk(write_id=None)),
@@ -133,10 +131,12 @@ def test_errors_are_those_of_the_function(client: Client, connection: AnyConnect
         assert caught.value.sqlstate == sqlstate, row
 
 
-def test_it_shows_nothing(client: Client, connection: AnyConnection) -> None:
+def test_it_shows_nothing(connection: Session) -> None:
     """And cannot be changed."""
     insert(
-        connection, "write_chunks", **chunk(write_id=str(begin(client, topic=new_topic(client))))
+        connection,
+        "write_chunks",
+        **chunk(write_id=str(begin(connection, topic=new_topic(connection)))),
     )
     assert connection.execute("select * from pgq.write_chunks").fetchall() == []
     for statement in ("delete from pgq.write_chunks", "update pgq.write_chunks set task = 1"):

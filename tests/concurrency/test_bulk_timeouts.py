@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import psycopg
 import pytest
 from psycopg import sql
 
-from bulk_support import begin, contents_of, new_topic, numbers, stage
-from log_support import refused
-from pgq import Client
+from support.bulk import begin, contents_of, numbers, stage
+from support.log import new_topic
+from support.session import Connect, Session, refused
 
-AnyConnection = psycopg.Connection[Any]
-Connect = Callable[..., AnyConnection]
 MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 FUNCTIONS = ("begin_write", "write_chunk", "commit_write", "abort_write")
 
 
 @pytest.fixture
-def client(connection: AnyConnection) -> Client:
-    """A client in a database where those who wait give up soon."""
+def impatient(connection: Session) -> Session:
+    """A connection in a database where those who wait give up soon."""
     for function in FUNCTIONS:
         connection.execute(
             sql.SQL("alter function pgq.{} set lock_timeout = '300ms'").format(
                 sql.Identifier(function)
             )
         )
-    return Client(connection)
+    return connection
 
 
-def test_the_limit(connection: AnyConnection) -> None:
+def test_the_limit(connection: Session) -> None:
     """60 s, as the comments say, whatever the session has set."""
     rows = connection.execute(
         """
@@ -44,74 +38,74 @@ def test_the_limit(connection: AnyConnection) -> None:
 
 
 @MODES
-def test_a_chunk_behind_a_hung_one(client: Client, connect: Connect, atomic: bool) -> None:
+def test_a_chunk_behind_a_hung_one(impatient: Session, connect: Connect, atomic: bool) -> None:
     """The same one, or in an atomic write the same task; others go on."""
-    topic = new_topic(client, partitions=2)
-    write_id = begin(client, topic=topic, atomic=atomic)
+    topic = new_topic(impatient, partitions=2)
+    write_id = begin(impatient, topic=topic, atomic=atomic)
     hung = connect()
-    stage(Client(hung), write_id, numbers(1, 2), partition=0)
+    stage(hung, write_id, numbers(1, 2), partition=0)
     again = {"attempt": "second", "partition": 0}
-    refused("55P03", lambda: stage(client, write_id, numbers(1, 2), **again))
-    assert stage(client, write_id, numbers(3, 4), task=1, partition=1)
-    refused("55P03", client.commit_write, write_id=write_id)
+    refused("55P03", lambda: stage(impatient, write_id, numbers(1, 2), **again))
+    assert stage(impatient, write_id, numbers(3, 4), task=1, partition=1)
+    refused("55P03", impatient.commit_write, write_id=write_id)
     hung.rollback()
-    assert stage(client, write_id, numbers(1, 2), **again)
-    assert client.commit_write(write_id).messages == 4
-    assert contents_of(client, topic) == {0: numbers(1, 2), 1: numbers(3, 4)}
+    assert stage(impatient, write_id, numbers(1, 2), **again)
+    assert impatient.commit_write(write_id=write_id).messages == 4
+    assert contents_of(impatient, topic) == {0: numbers(1, 2), 1: numbers(3, 4)}
 
 
 @MODES
-def test_beside_a_hung_commit(client: Client, connect: Connect, atomic: bool) -> None:
+def test_beside_a_hung_commit(impatient: Session, connect: Connect, atomic: bool) -> None:
     """Whatever is called: it ends, changes nothing, and works when the other one has ended."""
-    target = {"topic": new_topic(client), "producer": "p", "seq": 1, "atomic": atomic}
-    write_id = begin(client, **target)
-    stage(client, write_id, numbers(1, 2))
+    target = {"topic": new_topic(impatient), "producer": "p", "seq": 1, "atomic": atomic}
+    write_id = begin(impatient, **target)
+    stage(impatient, write_id, numbers(1, 2))
     hung = connect()
-    Client(hung).commit_write(write_id)
-    refused("55P03", lambda: stage(client, write_id, numbers(3, 4), task=1))
-    refused("55P03", client.commit_write, write_id=write_id)
-    refused("55P03", client.abort_write, write_id=write_id)
-    refused("55P03", client.begin_write, **target)
+    hung.commit_write(write_id=write_id)
+    refused("55P03", lambda: stage(impatient, write_id, numbers(3, 4), task=1))
+    refused("55P03", impatient.commit_write, write_id=write_id)
+    refused("55P03", impatient.abort_write, write_id=write_id)
+    refused("55P03", impatient.begin_write, **target)
     hung.rollback()
-    assert stage(client, write_id, numbers(3, 4), task=1)
-    Client(hung).commit_write(write_id)
+    assert stage(impatient, write_id, numbers(3, 4), task=1)
+    hung.commit_write(write_id=write_id)
     hung.commit()
-    assert client.commit_write(write_id).repeated
-    assert client.begin_write(**target).messages == 4
+    assert impatient.commit_write(write_id=write_id).repeated
+    assert impatient.begin_write(**target).messages == 4
 
 
-def test_beside_a_hung_begin(client: Client, connect: Connect) -> None:
+def test_beside_a_hung_begin(impatient: Session, connect: Connect) -> None:
     """Of the same write; one of another number does not wait."""
-    target = {"topic": new_topic(client), "producer": "p"}
+    target = {"topic": new_topic(impatient), "producer": "p"}
     hung = connect()
-    begin(Client(hung), **target, seq=1)
-    refused("55P03", client.begin_write, **target, seq=1)
-    assert not client.begin_write(**target, seq=2).repeated
+    begin(hung, **target, seq=1)
+    refused("55P03", impatient.begin_write, **target, seq=1)
+    assert not impatient.begin_write(**target, seq=2).repeated
     hung.commit()
-    assert not client.begin_write(**target, seq=1).repeated
+    assert not impatient.begin_write(**target, seq=1).repeated
 
 
 @MODES
-def test_behind_a_hung_publisher(client: Client, connect: Connect, atomic: bool) -> None:
+def test_behind_a_hung_publisher(impatient: Session, connect: Connect, atomic: bool) -> None:
     """Of the partition that is written to."""
-    topic = new_topic(client)
-    write_id = begin(client, topic=topic, atomic=atomic)
+    topic = new_topic(impatient)
+    write_id = begin(impatient, topic=topic, atomic=atomic)
     hung = connect()
-    Client(hung).publish(topic, body=b"0")
+    hung.publish(topic=topic, body=b"0")
     if atomic:
-        stage(client, write_id, numbers(1, 2))
-        refused("55P03", client.commit_write, write_id=write_id)
+        stage(impatient, write_id, numbers(1, 2))
+        refused("55P03", impatient.commit_write, write_id=write_id)
         hung.commit()
     else:
-        refused("55P03", lambda: stage(client, write_id, numbers(1, 2)))
+        refused("55P03", lambda: stage(impatient, write_id, numbers(1, 2)))
         hung.commit()
-        assert stage(client, write_id, numbers(1, 2))
-    assert client.commit_write(write_id).messages == 2
-    assert contents_of(client, topic) == {0: numbers(0, 2)}
+        assert stage(impatient, write_id, numbers(1, 2))
+    assert impatient.commit_write(write_id=write_id).messages == 2
+    assert contents_of(impatient, topic) == {0: numbers(0, 2)}
 
 
-def test_the_session_keeps_its_own_limit(client: Client) -> None:
+def test_the_session_keeps_its_own_limit(impatient: Session) -> None:
     """Once the call has ended."""
-    client.connection.execute("set lock_timeout = '7s'")
-    client.commit_write(begin(client, topic=new_topic(client)))
-    assert client.connection.execute("show lock_timeout").fetchone() == ("7s",)
+    impatient.execute("set lock_timeout = '7s'")
+    impatient.commit_write(write_id=begin(impatient, topic=new_topic(impatient)))
+    assert impatient.execute("show lock_timeout").fetchone() == ("7s",)

@@ -15,30 +15,27 @@ from typing import Any
 import psycopg
 import pytest
 
-from gate import Gate, results
-from jobs import AnyConnection, Connect, Job, call, claim, enqueue_many, new_queue, stats, value
-from log_support import aside
+from support.gate import Gate
+from support.queue import Job, claim, enqueue_many, new_queue, stats
+from support.session import Connect, Session
+from support.waiting import aside, results
 
-ENDS: dict[str, Callable[[AnyConnection, Job], Any]] = {
-    "ack": lambda session, job: value(
-        session, "ack", job_id=job.job_id, lease_token=job.lease_token
+ENDS: dict[str, Callable[[Session, Job], Any]] = {
+    "ack": lambda session, job: session.ack(job_id=job.job_id, lease_token=job.lease_token),
+    "nack": lambda session, job: session.nack(job_id=job.job_id, lease_token=job.lease_token),
+    "archive_job": lambda session, job: session.archive_job(
+        job_id=job.job_id, lease_token=job.lease_token
     ),
-    "nack": lambda session, job: value(
-        session, "nack", job_id=job.job_id, lease_token=job.lease_token
+    "extend_lease": lambda session, job: session.extend_lease(
+        job_id=job.job_id, lease_token=job.lease_token
     ),
-    "archive_job": lambda session, job: value(
-        session, "archive_job", job_id=job.job_id, lease_token=job.lease_token
-    ),
-    "extend_lease": lambda session, job: value(
-        session, "extend_lease", job_id=job.job_id, lease_token=job.lease_token
-    ),
-    "ack_batch": lambda session, job: call(
-        session, "ack_batch", job_ids=[job.job_id], lease_token=job.lease_token
+    "ack_batch": lambda session, job: session.ack_batch(
+        job_ids=[job.job_id], lease_token=job.lease_token
     ),
 }
 
 
-def _impatient(connect: Connect) -> AnyConnection:
+def _impatient(connect: Connect) -> Session:
     """An autocommit session that does not wait for locks."""
     session = connect(autocommit=True)
     session.execute("set lock_timeout = '1s'")
@@ -48,7 +45,7 @@ def _impatient(connect: Connect) -> AnyConnection:
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("label", [None, "blue"])
 def test_a_job_leased_while_another_claim_looks(
-    connect: Connect, connection: AnyConnection, label: str | None, end: str
+    connect: Connect, connection: Session, label: str | None, end: str
 ) -> None:
     """The slow claim meets it in its own, older view, and leaves it alone."""
     queue = new_queue(connection)
@@ -70,7 +67,7 @@ def test_a_job_leased_while_another_claim_looks(
 
 @pytest.mark.parametrize("end", ENDS)
 def test_a_lease_that_is_committed_while_another_claim_looks(
-    connect: Connect, connection: AnyConnection, end: str
+    connect: Connect, connection: Session, end: str
 ) -> None:
     """The lease was there, but not yet committed, when the slow claim began."""
     queue = new_queue(connection)
@@ -88,9 +85,7 @@ def test_a_lease_that_is_committed_while_another_claim_looks(
     slow.rollback()
 
 
-def test_a_job_leased_anew_while_another_claim_looks(
-    connect: Connect, connection: AnyConnection
-) -> None:
+def test_a_job_leased_anew_while_another_claim_looks(connect: Connect, connection: Session) -> None:
     """Its first lease had run out; the second one is with its worker, who need not wait."""
     queue = new_queue(connection)
     enqueue_many(connection, queue, 2)
@@ -107,7 +102,7 @@ def test_a_job_leased_anew_while_another_claim_looks(
 
 @pytest.mark.parametrize("max_jobs", [1, 4])
 def test_many_claims_in_long_transactions(
-    connect: Connect, connection: AnyConnection, max_jobs: int
+    connect: Connect, connection: Session, max_jobs: int
 ) -> None:
     """Beside them others claim and ack one job after the other, and not one ack waits."""
     queue = new_queue(connection, no_limit=["max_attempts"], archive=False)

@@ -8,66 +8,58 @@ from typing import Any
 import psycopg
 import pytest
 
-from jobs import call, enqueue
-from log_support import (
-    Log,
-    aside,
-    committed_offsets,
-    new_name,
-    new_topic,
-    refused,
-    unchanged,
-)
-from support import backend_pid, wait_until_blocked
+from support.log import committed_offsets, new_topic
+from support.queue import enqueue
+from support.session import Connect, Session, new_name, refused, unchanged
+from support.waiting import aside, wait_until_blocked
 
-OpenLog = Callable[..., Log]
-Hold = Callable[[Log, str], Any]
+Hold = Callable[[Session, str], Any]
 
 
 @pytest.fixture
-def patient(open_log: OpenLog) -> Log:
+def patient(shared_connect: Connect) -> Session:
     """A session that gives up when it has to wait for a lock."""
-    session = open_log(autocommit=True)
+    session = shared_connect(autocommit=True)
     session.execute("set lock_timeout = '1s'")
     return session
 
 
-def _publisher(session: Log, topic: str) -> None:
+def _publisher(session: Session, topic: str) -> None:
     """Publishes to it, on the way to another segment."""
     session.publish(topic=topic, payload=1)
 
 
-def _creator(session: Log, topic: str) -> None:
+def _creator(session: Session, topic: str) -> None:
     """Makes another topic that is kept for the same time."""
-    session.create_topic(topic=new_name(), retention="7 days")
+    session.create_topic(topic=new_name("topic"), retention="7 days")
 
 
-def _first_creator(session: Log, topic: str) -> None:
+def _first_creator(session: Session, topic: str) -> None:
     """Makes the first topic of another retention."""
-    session.create_topic(topic=new_name(), retention="701 days")
+    session.create_topic(topic=new_name("topic"), retention="701 days")
 
 
-def _queue_creator(session: Log, topic: str) -> None:
+def _queue_creator(session: Session, topic: str) -> None:
     """Makes a queue that is kept for the same time."""
-    call(session.connection, "create_queue", queue=new_name(), retention="7 days")
+    session.create_queue(queue=new_name("topic"), retention="7 days")
 
 
-def _alterer(session: Log, topic: str) -> None:
+def _alterer(session: Session, topic: str) -> None:
     """Changes a setting of the topic itself."""
     session.alter_topic(topic=topic, notify=True)
 
 
-def _grower(session: Log, topic: str) -> None:
+def _grower(session: Session, topic: str) -> None:
     """Gives the topic more partitions."""
     session.alter_topic(topic=topic, partitions=5)
 
 
-def _grouper(session: Log, topic: str) -> None:
+def _grouper(session: Session, topic: str) -> None:
     """Makes another group of it."""
     session.create_group(topic=topic, consumer_group="others")
 
 
-def _member(session: Log, topic: str) -> None:
+def _member(session: Session, topic: str) -> None:
     """Consumes from it."""
     assert session.consume(topic=topic, consumer_group="readers")
 
@@ -85,12 +77,14 @@ HOLDERS = [
 
 
 @pytest.mark.parametrize("hold", HOLDERS)
-def test_a_topic_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
+def test_a_topic_that_exists(
+    shared_connect: Connect, log: Session, patient: Session, hold: Hold
+) -> None:
     """It is returned at once, as what is committed of it shows it, or refused at once."""
     topic = new_topic(log, partitions=3, messages=1)
     log.alter_topic(topic=topic, retention="6 days")
     before = [row for row in log.list_topics() if row.topic == topic]
-    holder = open_log()
+    holder = shared_connect()
     hold(holder, topic)
     for same in ({}, {"partitions": 3}, {"retention": "6 days"}, {"no_limit": ["max_bytes"]}):
         assert [patient.create_topic(topic=topic, **same)] == before
@@ -99,12 +93,14 @@ def test_a_topic_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Ho
 
 
 @pytest.mark.parametrize("hold", HOLDERS)
-def test_a_group_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
+def test_a_group_that_exists(
+    shared_connect: Connect, log: Session, patient: Session, hold: Hold
+) -> None:
     """It is returned or refused at once, and stands where it stood."""
     topic = new_topic(log, partitions=3, messages=1)
     before = [row for row in log.list_groups() if row.topic == topic]
     log.alter_topic(topic=topic, retention="6 days")
-    holder = open_log()
+    holder = shared_connect()
     hold(holder, topic)
     for start in ("earliest", "latest"):
         names = {"topic": topic, "consumer_group": "readers", "start": start}
@@ -114,29 +110,31 @@ def test_a_group_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Ho
     assert committed_offsets(log, topic, "readers") == [0, 0, 0]
 
 
-def _enqueuer(session: Log, queue: str) -> None:
+def _enqueuer(session: Session, queue: str) -> None:
     """Enqueues to it."""
-    enqueue(session.connection, queue, 1)
+    enqueue(session, queue, 1)
 
 
-def _queue_alterer(session: Log, queue: str) -> None:
+def _queue_alterer(session: Session, queue: str) -> None:
     """Changes a setting of the queue itself."""
-    call(session.connection, "alter_queue", queue=queue, notify=True)
+    session.alter_queue(queue=queue, notify=True)
 
 
 @pytest.mark.parametrize(
     "hold", [_creator, _first_creator, _queue_creator, _enqueuer, _queue_alterer]
 )
-def test_a_queue_that_exists(open_log: OpenLog, log: Log, patient: Log, hold: Hold) -> None:
+def test_a_queue_that_exists(
+    shared_connect: Connect, log: Session, patient: Session, hold: Hold
+) -> None:
     """It is returned at once, as what is committed of it shows it, or refused at once."""
-    queue = new_name()
-    created = call(log.connection, "create_queue", queue=queue, retention="7 days")
-    holder = open_log()
+    queue = new_name("topic")
+    created = log.create_queue(queue=queue, retention="7 days")
+    holder = shared_connect()
     hold(holder, queue)
     for settings in ({}, {"retention": "7 days"}, {"notify": False}):
-        assert call(patient.connection, "create_queue", queue=queue, **settings) == created
+        assert patient.create_queue(queue=queue, **settings) == created
     with pytest.raises(psycopg.Error) as caught:
-        call(patient.connection, "create_queue", queue=queue, retention="701 days")
+        patient.create_queue(queue=queue, retention="701 days")
     assert caught.value.sqlstate == "MQ005"
 
 
@@ -155,8 +153,8 @@ def test_one_that_is_dropped_while_it_is_compared(
 ) -> None:
     """What was found is returned, and not nothing."""
     arguments, drop = DROPS[create]
-    call(connection, "create_topic", topic="t")
-    created = call(connection, create, **arguments)
+    connection.create_topic(topic="t")
+    created = connection.call(create, **arguments)
     connection.execute(
         "create or replace function pgq._check_settings_equal("
         "kind text, name text, given jsonb, no_limit text[], existing jsonb)"
@@ -165,18 +163,18 @@ def test_one_that_is_dropped_while_it_is_compared(
     )
     connection.execute("select pg_advisory_lock(1)")
     creator = connect(autocommit=True)
-    found = aside(lambda: call(creator, create, **arguments))
-    wait_until_blocked(connection, backend_pid(creator))
-    call(connection, drop, **arguments)
+    found = aside(lambda: creator.call(create, **arguments))
+    wait_until_blocked(connection, creator.pid)
+    connection.call(drop, **arguments)
     connection.execute("select pg_advisory_unlock(1)")
     assert found.result(30) == created
 
 
 def test_no_storage_is_made_for_what_exists(connection: psycopg.Connection[Any]) -> None:
     """The retention that a new one would have gets no class and no segment."""
-    log = Log(connection)
+    log = connection
     log.create_topic(topic="t", retention="6 days")
-    call(connection, "create_queue", queue="q", retention="6 days")
+    connection.create_queue(queue="q", retention="6 days")
     with unchanged(log):
         log.create_topic(topic="t")
-        call(connection, "create_queue", queue="q")
+        connection.create_queue(queue="q")

@@ -10,24 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from gate import Gate, results, settled
-from jobs import (
-    AnyConnection,
-    Connect,
-    Job,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from log_support import aside
-from snapshots import STRICT, old_session, second_answer_of
-from support import Clock, backend_pid, wait_until_blocked
+from support.clock import Clock
+from support.gate import Gate
+from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
+from support.snapshots import LEVELS, old_session, second_answer_of
+from support.waiting import aside, results, settled, wait_until_blocked
 
 LOST = "lost"
 
@@ -45,23 +33,23 @@ def clock(shared_clock: Clock) -> Clock:
 
 
 @pytest.fixture
-def gate(connection: AnyConnection) -> Iterator[Gate]:
+def gate(connection: Session) -> Iterator[Gate]:
     """A gate that is taken away again: the database is shared."""
     gate = Gate(connection)
     yield gate
     gate.remove()
 
 
-def go_on(session: AnyConnection, queue: str, jobs: list[Job], max_jobs: int = 1) -> list[int]:
+def go_on(session: Session, queue: str, jobs: list[Job], max_jobs: int = 1) -> list[int]:
     """Finish jobs and claim the next ones; their ids."""
     options: dict[str, Any] = {"queue": queue, "max_jobs": max_jobs}
     if jobs:
         options["job_ids"] = [job.job_id for job in jobs]
         options["lease_token"] = jobs[0].lease_token
-    return [found[0] for found in call(session, "finish_and_claim", **options)]
+    return [found[0] for found in session.finish_and_claim(**options)]
 
 
-def go_on_or_lose(session: AnyConnection, queue: str, jobs: list[Job]) -> Any:
+def go_on_or_lose(session: Session, queue: str, jobs: list[Job]) -> Any:
     """The same; LOST where a job was not the caller's any more."""
     try:
         return go_on(session, queue, jobs)
@@ -73,7 +61,7 @@ def go_on_or_lose(session: AnyConnection, queue: str, jobs: list[Job]) -> Any:
 
 @pytest.mark.parametrize(("workers", "max_jobs"), [(8, 1), (4, 7)])
 def test_each_job_is_done_once(
-    connect: Connect, connection: AnyConnection, workers: int, max_jobs: int
+    connect: Connect, connection: Session, workers: int, max_jobs: int
 ) -> None:
     queue = new_queue(connection)
     ids = enqueue_many(connection, queue, 200, priority=1)
@@ -82,7 +70,7 @@ def test_each_job_is_done_once(
     start = threading.Barrier(workers)
     sessions = [connect(autocommit=True) for _ in range(workers)]
 
-    def work(session: AnyConnection) -> None:
+    def work(session: Session) -> None:
         start.wait(30)
         rows: list[tuple[Any, ...]] = []
         while True:
@@ -90,7 +78,7 @@ def test_each_job_is_done_once(
             if rows:
                 options |= {"job_ids": [r[0] for r in rows], "lease_token": rows[0][1]}
             done.extend(r[0] for r in rows)
-            rows = call(session, "finish_and_claim", **options)
+            rows = session.finish_and_claim(**options)
             assert len(rows) <= max_jobs
             if not rows:
                 return
@@ -108,16 +96,16 @@ def test_each_job_is_done_once(
 @pytest.mark.parametrize("first_commits", [True, False])
 @pytest.mark.parametrize("end", ["ack", "nack", "archive_job"])
 def test_a_job_that_is_being_ended(
-    connect: Connect, connection: AnyConnection, end: str, first_commits: bool
+    connect: Connect, connection: Session, end: str, first_commits: bool
 ) -> None:
     """It waits for the other end; if that one wins, neither half has happened."""
     queue = new_queue(connection)
     enqueue_many(connection, queue, 2)
     job = claim_one(connection, queue)
     one, other = connect(), connect(autocommit=True)
-    assert value(one, end, job_id=job.job_id, lease_token=job.lease_token)
+    assert one.call(end, job_id=job.job_id, lease_token=job.lease_token)
     answer = aside(lambda: go_on_or_lose(other, queue, [job]))
-    wait_until_blocked(connection, backend_pid(other))
+    wait_until_blocked(connection, other.pid)
     one.commit() if first_commits else one.rollback()
     if first_commits:
         assert answer.result(30) == LOST
@@ -130,7 +118,7 @@ def test_a_job_that_is_being_ended(
 
 @pytest.mark.parametrize("claim_commits", [True, False])
 def test_a_late_worker_meets_the_next_claim(
-    connect: Connect, connection: AnyConnection, clock: Clock, claim_commits: bool
+    connect: Connect, connection: Session, clock: Clock, claim_commits: bool
 ) -> None:
     """Only if that claim is rolled back is the job still the first worker's."""
     queue = new_queue(connection)
@@ -141,7 +129,7 @@ def test_a_late_worker_meets_the_next_claim(
     assert claim_one(claimer, queue).job_id == job_id
     enqueue(connection, queue, "next")
     answer = aside(lambda: go_on_or_lose(late, queue, [slow]))
-    wait_until_blocked(connection, backend_pid(late))
+    wait_until_blocked(connection, late.pid)
     claimer.commit() if claim_commits else claimer.rollback()
     if claim_commits:
         assert answer.result(30) == LOST
@@ -151,7 +139,7 @@ def test_a_late_worker_meets_the_next_claim(
         assert stats(connection, queue) == {"leased": 1}
 
 
-def test_two_calls_with_the_same_jobs(connect: Connect, connection: AnyConnection) -> None:
+def test_two_calls_with_the_same_jobs(connect: Connect, connection: Session) -> None:
     """A worker that sends its call again, on another connection, gets no second batch by it."""
     queue = new_queue(connection)
     enqueue_many(connection, queue, 5)
@@ -159,13 +147,13 @@ def test_two_calls_with_the_same_jobs(connect: Connect, connection: AnyConnectio
     one, other = connect(), connect(autocommit=True)
     assert len(go_on(one, queue, jobs)) == 1
     again = aside(lambda: go_on_or_lose(other, queue, jobs[::-1]))
-    wait_until_blocked(connection, backend_pid(other))
+    wait_until_blocked(connection, other.pid)
     one.commit()
     assert again.result(30) == LOST
     assert stats(connection, queue) == {"leased": 1, "ready": 2}
 
 
-def test_open_calls_do_not_wait_for_each_other(connect: Connect, connection: AnyConnection) -> None:
+def test_open_calls_do_not_wait_for_each_other(connect: Connect, connection: Session) -> None:
     """Workers with long transactions claim past what the others hold."""
     queue = new_queue(connection)
     ids = enqueue_many(connection, queue, 6)
@@ -177,12 +165,12 @@ def test_open_calls_do_not_wait_for_each_other(connect: Connect, connection: Any
     assert found == [[job_id] for job_id in ids[3:]]
     sessions[1].rollback()
     assert [job.job_id for job in claim(connection, queue, 10)] == [ids[4]]
-    assert value(connection, "ack", job_id=ids[1], lease_token=jobs[1][0].lease_token)
+    assert connection.ack(job_id=ids[1], lease_token=jobs[1][0].lease_token)
 
 
-@pytest.mark.parametrize("level", STRICT)
+@pytest.mark.parametrize("level", LEVELS)
 def test_a_job_claimed_since_the_snapshot(
-    connect: Connect, connection: AnyConnection, level: str
+    connect: Connect, connection: Session, level: str
 ) -> None:
     """It is not called lost because an old snapshot does not know of it."""
     queue = new_queue(connection)
@@ -201,10 +189,10 @@ def test_a_job_claimed_since_the_snapshot(
     assert stats(connection, queue) == {"leased": 1}
 
 
-@pytest.mark.parametrize("level", STRICT)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("change", ["finished", "next claimed", "nothing"])
 def test_with_an_old_snapshot(
-    connect: Connect, connection: AnyConnection, change: str, level: str
+    connect: Connect, connection: Session, change: str, level: str
 ) -> None:
     """Right, or told to try again: both halves, or neither."""
     queue = new_queue(connection)
@@ -212,7 +200,7 @@ def test_with_an_old_snapshot(
     jobs = claim(connection, queue, 1)
     session = old_session(connect, level)
     if change == "finished":
-        assert value(connection, "ack", job_id=ids[0], lease_token=jobs[0].lease_token)
+        assert connection.ack(job_id=ids[0], lease_token=jobs[0].lease_token)
     elif change == "next claimed":
         assert claim_one(connection, queue).job_id == ids[1]
     before = stats(connection, queue)
@@ -236,9 +224,7 @@ ORDERS: dict[str, Callable[[list[Job]], list[Job]]] = {
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_beside_a_purge(
-    connect: Connect, connection: AnyConnection, gate: Gate, order: str
-) -> None:
+def test_beside_a_purge(connect: Connect, connection: Session, gate: Gate, order: str) -> None:
     """No deadlock, whatever the order of the jobs; what is purged is lost or was finished."""
     queue = new_queue(connection)
     for priority in (9, 5, 0):
@@ -246,7 +232,7 @@ def test_beside_a_purge(
     jobs = ORDERS[order](claim(connection, queue, 3))
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     with gate.stopping(worker, lambda: go_on_or_lose(worker, queue, jobs)) as answer:
-        purged = aside(lambda: value(purger, "purge_queue", queue=queue, all_jobs=True))
+        purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
         settled(connection, purger, purged)
     assert results(answer, purged) in ([[], 0], [LOST, 3])
     assert stats(connection, queue) == {}

@@ -9,29 +9,26 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import (
-    PATIENCE,
+from support.clock import Clock
+from support.log import (
     WAYS_TO_MOVE,
-    Log,
-    blocked,
     committed_offsets,
     group_settings,
     new_topic,
     offsets,
-    refused,
     ways_to_move,
 )
-from storage_support import LEVELS, started
-from support import Clock
+from support.session import Connect, Session, refused
+from support.snapshots import LEVELS
+from support.waiting import PATIENCE, blocked, started
 
-OpenLog = Callable[..., Log]
 READERS = {"consumer_group": "readers"}
 
 
-def test_create_group_while_partitions_are_added(open_log: OpenLog, log: Log) -> None:
+def test_create_group_while_partitions_are_added(shared_connect: Connect, log: Session) -> None:
     """Whichever comes first, the group has a position in every partition."""
     topic = new_topic(log, groups=())
-    one, two = open_log(), open_log(autocommit=True)
+    one, two = shared_connect(), shared_connect(autocommit=True)
     one.alter_topic(topic=topic, partitions=3)
     waiting = blocked(log, two, lambda: two.create_group(topic=topic, consumer_group="g"))
     one.commit()
@@ -43,10 +40,10 @@ def test_create_group_while_partitions_are_added(open_log: OpenLog, log: Log) ->
     assert [len(committed_offsets(log, topic, group)) for group in "gh"] == [5, 5]
 
 
-def test_a_group_from_the_latest_reads_what_was_open(open_log: OpenLog, log: Log) -> None:
+def test_a_group_from_the_latest_reads_what_was_open(shared_connect: Connect, log: Session) -> None:
     """What a publisher had not committed when the group was made comes after its start."""
     topic = new_topic(log, messages=2, groups=())
-    publisher = open_log()
+    publisher = shared_connect()
     publisher.publish(topic=topic, payload=3)
     log.create_group(topic=topic, consumer_group="g", start="latest")
     publisher.commit()
@@ -54,14 +51,18 @@ def test_a_group_from_the_latest_reads_what_was_open(open_log: OpenLog, log: Log
 
 
 @pytest.mark.parametrize("function", ["drop_group", "drop_topic"])
-def test_dropping_waits_for_a_member(open_log: OpenLog, log: Log, function: str) -> None:
+def test_dropping_waits_for_a_member(shared_connect: Connect, log: Session, function: str) -> None:
     """The member ends its transaction first; no position is left behind."""
     topic = new_topic(log, messages=2)
     (group_id,) = log.execute(
         "select group_id from pgq.consumer_group join pgq.topic using (topic_id) where topic = %s",
         [topic],
     ).fetchall()[0]
-    member, dropper, late = open_log(), open_log(autocommit=True), open_log(autocommit=True)
+    member, dropper, late = (
+        shared_connect(),
+        shared_connect(autocommit=True),
+        shared_connect(autocommit=True),
+    )
     assert offsets(member.consume(topic=topic, max_messages=1, **READERS)) == [1]
     names = {"topic": topic, **READERS} if function == "drop_group" else {"topic": topic}
     waiting = blocked(log, dropper, lambda: getattr(dropper, function)(**names))
@@ -81,12 +82,12 @@ def test_dropping_waits_for_a_member(open_log: OpenLog, log: Log, function: str)
 
 @pytest.mark.parametrize("function", ["commit_offset", "seek", "claim_offsets", "release_poll"])
 def test_a_member_that_waited_while_its_group_was_made_anew(
-    open_log: OpenLog, log: Log, function: str
+    shared_connect: Connect, log: Session, function: str
 ) -> None:
     """A group is dropped and made again in one transaction: who waited works with the new one."""
     topic = new_topic(log, messages=5)
     token = log.poll(topic=topic, **READERS)[0].lease_token
-    renewer, member = open_log(), open_log(autocommit=True)
+    renewer, member = shared_connect(), shared_connect(autocommit=True)
     renewer.drop_group(topic=topic, **READERS)
     renewer.create_group(topic=topic, **READERS)
     options: dict[str, Any] = {
@@ -114,17 +115,19 @@ def test_a_member_that_waited_while_its_group_was_made_anew(
 # ---------------------------------------------------------------------------- alter_group
 
 
-def skip(session: Log, topic: str) -> Any:
+def skip(session: Session, topic: str) -> Any:
     """Have the group skip what is gone; groups are made to fail."""
     return session.alter_group(topic=topic, **READERS, out_of_range="skip")
 
 
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 @pytest.mark.parametrize("way", WAYS_TO_MOVE)
-def test_altering_waits_for_a_member(open_log: OpenLog, log: Log, way: str, ends: str) -> None:
+def test_altering_waits_for_a_member(
+    shared_connect: Connect, log: Session, way: str, ends: str
+) -> None:
     """However the member ends its transaction, what it has done and the change are both there."""
     topic = new_topic(log, partitions=2, messages=10)
-    member, operator = open_log(), open_log(autocommit=True)
+    member, operator = shared_connect(), shared_connect(autocommit=True)
     ways_to_move(member, topic)[way]()
     waiting = blocked(log, operator, lambda: skip(operator, topic))
     moved = committed_offsets(member, topic, "readers")
@@ -134,10 +137,16 @@ def test_altering_waits_for_a_member(open_log: OpenLog, log: Log, way: str, ends
     assert committed_offsets(log, topic, "readers") == (moved if ends == "commit" else [0, 0])
 
 
-def test_others_go_on_while_a_change_waits_for_a_member(open_log: OpenLog, log: Log) -> None:
+def test_others_go_on_while_a_change_waits_for_a_member(
+    shared_connect: Connect, log: Session
+) -> None:
     """The topic is not held by a change that does not know yet when it can go on."""
     topic = new_topic(log, messages=2, groups=("readers", "others"))
-    member, operator, other = open_log(), open_log(autocommit=True), open_log(autocommit=True)
+    member, operator, other = (
+        shared_connect(),
+        shared_connect(autocommit=True),
+        shared_connect(autocommit=True),
+    )
     assert member.consume(topic=topic, **READERS)
     waiting = blocked(log, operator, lambda: skip(operator, topic))
     other.execute("set lock_timeout = '1s'")
@@ -163,7 +172,7 @@ def test_a_member_that_waited_for_the_change(
     ends: str,
 ) -> None:
     """It does what the group says once it can go on, with messages that are gone."""
-    log, operator, member = Log(connect(autocommit=True)), Log(connect()), Log(connect())
+    log, operator, member = connect(autocommit=True), connect(), connect()
     topic = new_topic(log, messages=3)
     before = {"skip": "error", "error": "skip"}[out_of_range]
     log.alter_group(topic=topic, **READERS, out_of_range=before)
@@ -173,7 +182,7 @@ def test_a_member_that_waited_for_the_change(
     log.publish(topic=topic, payload=4)
     operator.alter_group(topic=topic, **READERS, out_of_range=out_of_range)
     # where any partition will do, it does not wait, and finds none
-    assert getattr(log, function)(topic=topic, **READERS) == []
+    assert log.call(function, topic=topic, **READERS) == []
     waiting = blocked(
         log, member, lambda: getattr(member, function)(topic=topic, partition=0, **READERS)
     )
@@ -188,11 +197,11 @@ def test_a_member_that_waited_for_the_change(
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("way", WAYS_TO_MOVE)
 def test_a_member_whose_snapshot_shows_the_old_setting(
-    open_log: OpenLog, log: Log, way: str, level: str
+    shared_connect: Connect, log: Session, way: str, level: str
 ) -> None:
     """It has to try again, and then finds the group where it was."""
     topic = new_topic(log, messages=10)
-    member = open_log(isolation_level=level)
+    member = shared_connect(isolation_level=level)
     member.execute("select 1")
     skip(log, topic)
     refused("40001", ways_to_move(member, topic)[way])
@@ -203,7 +212,7 @@ def test_a_member_whose_snapshot_shows_the_old_setting(
 
 # what else may happen to the group or its topic, and what is then there: the settings of the group
 # and of its partitions, when that came first, and when the change did
-CHANGES: dict[str, Callable[[Log, str], Any]] = {
+CHANGES: dict[str, Callable[[Session, str], Any]] = {
     "more partitions": lambda session, topic: session.alter_topic(topic=topic, partitions=3),
     "another change": lambda session, topic: session.alter_group(
         topic=topic, **READERS, out_of_range="error"
@@ -226,7 +235,7 @@ LATER = {"dropped": "MQ003", "topic dropped": "MQ001"}
 """What alter_group is told when it comes second."""
 
 
-def outcome(log: Log, topic: str, change: str, last: str) -> None:
+def outcome(log: Session, topic: str, change: str, last: str) -> None:
     """Check what is there after both, of which ``last`` was the last: no partition lags behind."""
     if change == "topic dropped":
         assert topic not in {row.topic for row in log.list_topics()}
@@ -245,7 +254,7 @@ def outcome(log: Log, topic: str, change: str, last: str) -> None:
     assert left == (partitions if expected else 0,)
 
 
-def works(topic: str, change: str) -> dict[str, Callable[[Log], Any]]:
+def works(topic: str, change: str) -> dict[str, Callable[[Session], Any]]:
     return {
         "alter_group": lambda session: skip(session, topic),
         change: lambda session: CHANGES[change](session, topic),
@@ -255,13 +264,13 @@ def works(topic: str, change: str) -> dict[str, Callable[[Log], Any]]:
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 @pytest.mark.parametrize(("change", "alter_first"), ORDERS)
 def test_altering_beside_another_change(
-    open_log: OpenLog, log: Log, change: str, alter_first: bool, ends: str
+    shared_connect: Connect, log: Session, change: str, alter_first: bool, ends: str
 ) -> None:
     """In either order both are done, or there is nothing to alter any more."""
     topic = new_topic(log, partitions=2, groups=() if change == "made" else ("readers",))
     work = works(topic, change)
     first, last = ("alter_group", change) if alter_first else (change, "alter_group")
-    early, late = open_log(), open_log(autocommit=True)
+    early, late = shared_connect(), shared_connect(autocommit=True)
     work[first](early)
     going = started(log, late, lambda: work[last](late))
     getattr(early, ends)()
@@ -283,13 +292,13 @@ def test_altering_beside_another_change(
 @pytest.mark.parametrize("waits", [True, False])
 @pytest.mark.parametrize(("change", "alter_first"), ORDERS)
 def test_a_snapshot_from_before_the_other_change(
-    open_log: OpenLog, log: Log, change: str, alter_first: bool, waits: bool, level: str
+    shared_connect: Connect, log: Session, change: str, alter_first: bool, waits: bool, level: str
 ) -> None:
     """Who comes second has to try again: no partition is left with the old setting."""
     topic = new_topic(log, partitions=2, groups=() if change == "made" else ("readers",))
     work = works(topic, change)
     first, last = ("alter_group", change) if alter_first else (change, "alter_group")
-    early, late = open_log(), open_log(isolation_level=level)
+    early, late = shared_connect(), shared_connect(isolation_level=level)
     late.execute("select count(*) from pgq.topic")
     work[first](early)
     if waits:

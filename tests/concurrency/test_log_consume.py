@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
 
 import psycopg
 import pytest
 
-from log_support import (
-    PATIENCE,
-    Log,
-    aside,
-    blocked,
-    committed_offsets,
-    new_topic,
-    offsets,
-)
-from support import Clock
+from support.clock import Clock
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Connect, Session
+from support.waiting import PATIENCE, aside, blocked
 
-OpenLog = Callable[..., Log]
 READERS = {"consumer_group": "readers"}
 
 
@@ -28,10 +20,12 @@ READERS = {"consumer_group": "readers"}
 
 
 @pytest.mark.parametrize("function", ["claim_offsets", "consume", "poll"])
-def test_two_members_never_get_the_same(open_log: OpenLog, log: Log, function: str) -> None:
+def test_two_members_never_get_the_same(
+    shared_connect: Connect, log: Session, function: str
+) -> None:
     """While one has its transaction open, the other one gets another partition, or nothing."""
     topic = new_topic(log, partitions=2, messages=3)
-    one, two, three = open_log(), open_log(), open_log()
+    one, two, three = shared_connect(), shared_connect(), shared_connect()
     first = getattr(one, function)(topic=topic, **READERS)
     second = getattr(two, function)(topic=topic, **READERS)
     assert {first[0].partition, second[0].partition} == {0, 1}
@@ -43,10 +37,10 @@ def test_two_members_never_get_the_same(open_log: OpenLog, log: Log, function: s
     assert len(again) == len(first)
 
 
-def test_a_claim_of_a_named_partition_waits_its_turn(open_log: OpenLog, log: Log) -> None:
+def test_a_claim_of_a_named_partition_waits_its_turn(shared_connect: Connect, log: Session) -> None:
     """The second member goes on where the first one ends, or gets the range that it gave back."""
     topic = new_topic(log, messages=6)
-    one, two = open_log(), open_log(autocommit=True)
+    one, two = shared_connect(), shared_connect(autocommit=True)
     arguments = {"topic": topic, "max_messages": 2, "partition": 0, **READERS}
     assert one.claim_offsets(**arguments) == [(0, 1, 2)]
     waiting = blocked(log, two, lambda: two.claim_offsets(**arguments))
@@ -58,29 +52,31 @@ def test_a_claim_of_a_named_partition_waits_its_turn(open_log: OpenLog, log: Log
     assert waiting.result(PATIENCE) == [(0, 5, 6)]
 
 
-def test_a_poll_of_a_named_partition_that_gets_leased(open_log: OpenLog, log: Log) -> None:
+def test_a_poll_of_a_named_partition_that_gets_leased(
+    shared_connect: Connect, log: Session
+) -> None:
     """Who waited for the member that leases the partition gets nothing."""
     topic = new_topic(log, messages=2)
-    one, two = open_log(), open_log(autocommit=True)
+    one, two = shared_connect(), shared_connect(autocommit=True)
     assert len(one.poll(topic=topic, **READERS)) == 2
     waiting = blocked(log, two, lambda: two.poll(topic=topic, partition=0, **READERS))
     one.commit()
     assert waiting.result(PATIENCE) == []
 
 
-def test_groups_do_not_block_each_other(open_log: OpenLog, log: Log) -> None:
+def test_groups_do_not_block_each_other(shared_connect: Connect, log: Session) -> None:
     """An open claim of one group holds nothing of another."""
     topic = new_topic(log, messages=2, groups=("a", "b"))
-    one, two = open_log(), open_log()
+    one, two = shared_connect(), shared_connect()
     two.execute("set lock_timeout = '2s'")
     assert one.claim_offsets(topic=topic, consumer_group="a", partition=0) == [(0, 1, 2)]
     assert two.claim_offsets(topic=topic, consumer_group="b", partition=0) == [(0, 1, 2)]
 
 
-def test_members_do_not_wait_for_publishers(open_log: OpenLog, log: Log) -> None:
+def test_members_do_not_wait_for_publishers(shared_connect: Connect, log: Session) -> None:
     """A partition with an open publisher is read up to what is committed, and vice versa."""
     topic = new_topic(log, messages=2)
-    publisher, member = open_log(), open_log()
+    publisher, member = shared_connect(), shared_connect()
     for session in (publisher, member):
         session.execute("set lock_timeout = '2s'")
     publisher.publish(topic=topic, payload=3)
@@ -91,12 +87,12 @@ def test_members_do_not_wait_for_publishers(open_log: OpenLog, log: Log) -> None
 
 
 @pytest.mark.parametrize("function", ["claim_offsets", "consume"])
-def test_many_members_share_the_work(open_log: OpenLog, log: Log, function: str) -> None:
+def test_many_members_share_the_work(shared_connect: Connect, log: Session, function: str) -> None:
     """Six members, some of which roll back: every offset once, the ranges without a gap."""
     topic = new_topic(log, partitions=3, messages=200)
 
     def work(number: int) -> list[tuple[int, int, int]]:
-        member, dice = open_log(), random.Random(number)
+        member, dice = shared_connect(), random.Random(number)
         mine = []
         while True:
             rows = getattr(member, function)(
@@ -131,12 +127,12 @@ def test_many_members_share_the_work(open_log: OpenLog, log: Log, function: str)
         assert all(last + 1 == first for (_, last), (first, _) in itertools.pairwise(own))
 
 
-def test_many_polling_members_share_the_work(open_log: OpenLog, log: Log) -> None:
+def test_many_polling_members_share_the_work(shared_connect: Connect, log: Session) -> None:
     """Four members with leases and partial commits: every message once, in order."""
     topic = new_topic(log, partitions=3, messages=60)
 
     def work(number: int) -> list[tuple[int, int]]:
-        member, dice = open_log(autocommit=True), random.Random(number)
+        member, dice = shared_connect(autocommit=True), random.Random(number)
         mine: list[tuple[int, int]] = []
         while sum(committed_offsets(member, topic, "readers")) < 180:
             rows = member.poll(topic=topic, max_messages=7, **READERS)
@@ -158,11 +154,11 @@ def test_many_polling_members_share_the_work(open_log: OpenLog, log: Log) -> Non
 
 
 def test_open_transactions_and_leases_are_skipped_alike(
-    open_log: OpenLog, log: Log, shared_clock: Clock
+    shared_connect: Connect, log: Session, shared_clock: Clock
 ) -> None:
     """Of three partitions one is claimed, one leased: the third is left; then what becomes free."""
     topic = new_topic(log, partitions=3, messages=1)
-    claiming = open_log()
+    claiming = shared_connect()
     claimed = claiming.claim_offsets(topic=topic, **READERS)[0].partition
     leased = log.poll(topic=topic, **READERS)[0].partition
     (third,) = log.claim_offsets(topic=topic, **READERS)
@@ -175,13 +171,13 @@ def test_open_transactions_and_leases_are_skipped_alike(
 
 
 def test_a_stale_commit_that_waited_for_the_takeover(
-    open_log: OpenLog, log: Log, shared_clock: Clock
+    shared_connect: Connect, log: Session, shared_clock: Clock
 ) -> None:
     """The old member commits just while another one takes its partition: it has lost the lease."""
     topic = new_topic(log, messages=2)
     stale = log.poll(topic=topic, **READERS)[0].lease_token
     shared_clock.advance("31 seconds")
-    taker, late = open_log(), open_log(autocommit=True)
+    taker, late = shared_connect(), shared_connect(autocommit=True)
     token = taker.poll(topic=topic, **READERS)[0].lease_token
     arguments = {"topic": topic, "partition": 0, "last_offset": 2, **READERS}
     waiting = blocked(log, late, lambda: late.commit_offset(lease_token=stale, **arguments))
@@ -193,13 +189,13 @@ def test_a_stale_commit_that_waited_for_the_takeover(
 
 
 def test_a_stale_commit_whose_taker_gives_up(
-    open_log: OpenLog, log: Log, shared_clock: Clock
+    shared_connect: Connect, log: Session, shared_clock: Clock
 ) -> None:
     """When the takeover is rolled back, the late commit counts."""
     topic = new_topic(log, messages=2)
     stale = log.poll(topic=topic, **READERS)[0].lease_token
     shared_clock.advance("31 seconds")
-    taker, late = open_log(), open_log(autocommit=True)
+    taker, late = shared_connect(), shared_connect(autocommit=True)
     taker.poll(topic=topic, **READERS)
     waiting = blocked(
         log,
@@ -214,12 +210,12 @@ def test_a_stale_commit_whose_taker_gives_up(
 
 @pytest.mark.parametrize("function", ["extend_poll", "release_poll", "commit_offset"])
 def test_a_seek_ends_a_lease_under_the_members_hands(
-    open_log: OpenLog, log: Log, function: str
+    shared_connect: Connect, log: Session, function: str
 ) -> None:
     """A member that calls while a seek is open waits, and then has no lease any more."""
     topic = new_topic(log, messages=3)
     token = log.poll(topic=topic, **READERS)[0].lease_token
-    operator, member = open_log(), open_log(autocommit=True)
+    operator, member = shared_connect(), shared_connect(autocommit=True)
     operator.seek(topic=topic, partition=0, log_offset=2, **READERS)
     arguments = {"topic": topic, "partition": 0, "lease_token": token, **READERS}
     if function == "commit_offset":
@@ -238,12 +234,12 @@ def test_a_seek_ends_a_lease_under_the_members_hands(
 # ---------------------------------------------------------------------------- commits
 
 
-def test_racing_first_commits(open_log: OpenLog, log: Log) -> None:
+def test_racing_first_commits(shared_connect: Connect, log: Session) -> None:
     """Two members commit for the first time at once: both succeed, the higher one counts."""
     topic = new_topic(log, messages=5)
     arguments = {"topic": topic, "partition": 0, **READERS}
     for first, second in ((2, 4), (5, 3)):
-        one, two = open_log(), open_log(autocommit=True)
+        one, two = shared_connect(), shared_connect(autocommit=True)
         one.commit_offset(last_offset=first, **arguments)
         waiting = blocked(
             log,
@@ -255,12 +251,12 @@ def test_racing_first_commits(open_log: OpenLog, log: Log) -> None:
     assert committed_offsets(log, topic, "readers") == [5]
 
 
-def test_racing_commits_end_at_the_highest(open_log: OpenLog, log: Log) -> None:
+def test_racing_commits_end_at_the_highest(shared_connect: Connect, log: Session) -> None:
     """Many commits in any order never move a position back."""
     topic = new_topic(log, messages=100)
 
     def commit(number: int) -> list[int]:
-        member, dice = open_log(autocommit=True), random.Random(number)
+        member, dice = shared_connect(autocommit=True), random.Random(number)
         return [
             member.commit_offset(
                 topic=topic, partition=0, last_offset=dice.randint(1, 100), **READERS
@@ -274,12 +270,12 @@ def test_racing_commits_end_at_the_highest(open_log: OpenLog, log: Log) -> None:
     assert committed_offsets(log, topic, "readers") == [max(own[-1] for own in answers)]
 
 
-def test_seeks_of_all_partitions_do_not_deadlock(open_log: OpenLog, log: Log) -> None:
+def test_seeks_of_all_partitions_do_not_deadlock(shared_connect: Connect, log: Session) -> None:
     """They take the partitions in one order."""
     topic = new_topic(log, partitions=4, messages=2)
 
     def move(start: str) -> None:
-        member = open_log(autocommit=True)
+        member = shared_connect(autocommit=True)
         for _ in range(20):
             member.seek(topic=topic, start=start, **READERS)
 

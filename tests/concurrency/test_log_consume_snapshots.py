@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import psycopg
 import pytest
 
-from log_support import (
-    PATIENCE,
-    WAYS_TO_MOVE,
-    Log,
-    aside,
-    committed_offsets,
-    new_topic,
-    offsets,
-    refused,
-    unchanged,
-    ways_to_move,
-)
-from storage_support import LEVELS
+from support.log import WAYS_TO_MOVE, committed_offsets, new_topic, offsets, ways_to_move
+from support.session import Connect, Session, refused, unchanged
+from support.snapshots import LEVELS
+from support.waiting import PATIENCE, aside
 
-OpenLog = Callable[..., Log]
 READERS = {"consumer_group": "readers"}
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("way", WAYS_TO_MOVE)
-def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level: str) -> None:
+def test_an_old_snapshot_gets_40001(
+    shared_connect: Connect, log: Session, way: str, level: str
+) -> None:
     """Whoever moved the position since the snapshot wins; the loser repeats and skips nothing."""
     topic = new_topic(log, messages=10)
-    loser = open_log(isolation_level=level)
+    loser = shared_connect(isolation_level=level)
     move = ways_to_move(loser, topic)[way]
     loser.execute("select 1")
     assert log.claim_offsets(topic=topic, max_messages=3, **READERS) == [(0, 1, 3)]
@@ -52,16 +43,16 @@ def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("function", ["extend_poll", "release_poll"])
 def test_leases_with_an_old_snapshot(
-    open_log: OpenLog, log: Log, function: str, level: str
+    shared_connect: Connect, log: Session, function: str, level: str
 ) -> None:
     """The same for what is done to a lease."""
     topic = new_topic(log, messages=3)
     token = log.poll(topic=topic, **READERS)[0].lease_token
     held = {"topic": topic, "partition": 0, "lease_token": token, **READERS}
-    loser = open_log(isolation_level=level)
+    loser = shared_connect(isolation_level=level)
     loser.execute("select 1")
     log.commit_offset(last_offset=1, **held)
-    refused("40001", getattr(loser, function), **held)
+    refused("40001", loser.call, function, **held)
     loser.rollback()
     assert getattr(loser, function)(**held) is True
     loser.commit()
@@ -70,11 +61,11 @@ def test_leases_with_an_old_snapshot(
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_two_open_snapshots_take_different_partitions(
-    open_log: OpenLog, log: Log, level: str
+    shared_connect: Connect, log: Session, level: str
 ) -> None:
     """Members with snapshots skip each other's partitions as all others do."""
     topic = new_topic(log, partitions=2, messages=2)
-    members = [open_log(isolation_level=level) for _ in range(2)]
+    members = [shared_connect(isolation_level=level) for _ in range(2)]
     for member in members:
         member.execute("select 1")
     taken = [member.consume(topic=topic, **READERS)[0].partition for member in members]
@@ -85,12 +76,12 @@ def test_two_open_snapshots_take_different_partitions(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_racing_members_that_try_again(open_log: OpenLog, log: Log, level: str) -> None:
+def test_racing_members_that_try_again(shared_connect: Connect, log: Session, level: str) -> None:
     """Three members with snapshots: every message once, nothing skipped."""
     topic = new_topic(log, partitions=2, messages=40)
 
     def work() -> list[tuple[int, int]]:
-        member = open_log(isolation_level=level)
+        member = shared_connect(isolation_level=level)
         mine: list[tuple[int, int]] = []
         while True:
             try:

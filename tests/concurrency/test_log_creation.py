@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 
-from log_support import (
-    PATIENCE,
-    Log,
-    aside,
-    blocked,
-    committed_offsets,
-    new_name,
-    new_topic,
-    newest,
-    unchanged,
-)
-from storage_support import LEVELS, old_snapshot
+from support.log import committed_offsets, new_topic, newest
+from support.session import Connect, Session, new_name, unchanged
+from support.snapshots import LEVELS, old_session
+from support.waiting import PATIENCE, aside, blocked
 
-OpenLog = Callable[..., Log]
-Connect = Callable[..., psycopg.Connection[Any]]
 Settings = dict[str, Any]
 
 FIRST: dict[str, Settings] = {
@@ -45,14 +34,14 @@ both = pytest.mark.parametrize("kind", FIRST)
 seconds = pytest.mark.parametrize(("kind", "given", "agrees"), SECONDS)
 
 
-def names_of(log: Log, kind: str) -> dict[str, str]:
+def names_of(log: Session, kind: str) -> dict[str, str]:
     """The names of a topic that is not there yet, or of a group of a topic with messages."""
     if kind == "topic":
-        return {"topic": new_name()}
+        return {"topic": new_name("topic")}
     return {"topic": new_topic(log, partitions=2, messages=2, groups=()), "consumer_group": "g"}
 
 
-def create(session: Log, kind: str, names: dict[str, str], settings: Settings) -> Any:
+def create(session: Session, kind: str, names: dict[str, str], settings: Settings) -> Any:
     """What is returned, or the code of the error."""
     try:
         return getattr(session, f"create_{kind}")(**names, **settings)
@@ -60,7 +49,7 @@ def create(session: Log, kind: str, names: dict[str, str], settings: Settings) -
         return error.sqlstate
 
 
-def listed(log: Log, kind: str, names: dict[str, str]) -> Any:
+def listed(log: Session, kind: str, names: dict[str, str]) -> Any:
     """What there is of that name; it has all that belongs to it, once."""
     if kind == "topic":
         [found] = [row for row in log.list_topics() if row.topic == names["topic"]]
@@ -75,11 +64,11 @@ def listed(log: Log, kind: str, names: dict[str, str]) -> Any:
 
 @seconds
 def test_the_second_waits_for_the_first(
-    open_log: OpenLog, log: Log, kind: str, given: Settings, agrees: bool
+    shared_connect: Connect, log: Session, kind: str, given: Settings, agrees: bool
 ) -> None:
     """Then it is told what the first one has made."""
     names = names_of(log, kind)
-    first, second = open_log(), open_log(autocommit=True)
+    first, second = shared_connect(), shared_connect(autocommit=True)
     made = create(first, kind, names, FIRST[kind])
     waiting = blocked(log, second, lambda: create(second, kind, names, given))
     first.commit()
@@ -91,11 +80,11 @@ def test_the_second_waits_for_the_first(
 
 @seconds
 def test_the_second_makes_it_when_the_first_gives_up(
-    open_log: OpenLog, log: Log, kind: str, given: Settings, agrees: bool
+    shared_connect: Connect, log: Session, kind: str, given: Settings, agrees: bool
 ) -> None:
     """All of it is as the second one says, and nothing of the first is left."""
     names = names_of(log, kind)
-    first, second = open_log(), open_log(autocommit=True)
+    first, second = shared_connect(), shared_connect(autocommit=True)
     create(first, kind, names, FIRST[kind])
     waiting = blocked(log, second, lambda: create(second, kind, names, given))
     first.rollback()
@@ -110,10 +99,10 @@ def test_the_second_makes_it_when_the_first_gives_up(
 
 
 @both
-def test_many_at_once(open_log: OpenLog, log: Log, kind: str) -> None:
+def test_many_at_once(shared_connect: Connect, log: Session, kind: str) -> None:
     """Each at the start of its application: all get the same one."""
     names = names_of(log, kind)
-    sessions = [open_log(autocommit=True) for _ in range(6)]
+    sessions = [shared_connect(autocommit=True) for _ in range(6)]
     answers = [
         aside(lambda session=session: create(session, kind, names, FIRST[kind]))
         for session in sessions
@@ -125,8 +114,8 @@ def test_many_at_once(open_log: OpenLog, log: Log, kind: str) -> None:
 @pytest.mark.parametrize("waits", [True, False])
 @seconds
 def test_one_that_was_made_since_the_snapshot(
-    open_log: OpenLog,
-    log: Log,
+    shared_connect: Connect,
+    log: Session,
     kind: str,
     given: Settings,
     agrees: bool,
@@ -135,7 +124,10 @@ def test_one_that_was_made_since_the_snapshot(
 ) -> None:
     """It cannot be seen, so the transaction begins anew, and is told what there is."""
     names = names_of(log, kind)
-    first, late = open_log(), old_snapshot(lambda **options: open_log(**options).connection, level)
+    first, late = (
+        shared_connect(),
+        old_session(lambda **options: shared_connect(**options).connection, level),
+    )
     made = create(first, kind, names, FIRST[kind])
     if waits:
         waiting = blocked(log, late, lambda: create(late, kind, names, given))
@@ -154,12 +146,12 @@ def test_one_that_was_made_since_the_snapshot(
 @pytest.mark.parametrize("again", [False, True], ids=["gone", "made again"])
 @both
 def test_one_that_was_dropped_since_the_snapshot(
-    shared_connect: Connect, log: Log, kind: str, again: bool, level: str
+    shared_connect: Connect, log: Session, kind: str, again: bool, level: str
 ) -> None:
     """What the snapshot shows of it is not the answer: it is there afterwards, as was said."""
     names = names_of(log, kind)
     create(log, kind, names, FIRST[kind])
-    late = old_snapshot(shared_connect, level)
+    late = old_session(shared_connect, level)
     getattr(log, f"drop_{kind}")(**names)
     if again:
         create(log, kind, names, {})
@@ -173,12 +165,12 @@ def test_one_that_was_dropped_since_the_snapshot(
 @pytest.mark.parametrize("level", LEVELS)
 @both
 def test_one_that_was_altered_since_the_snapshot(
-    shared_connect: Connect, log: Log, kind: str, level: str
+    shared_connect: Connect, log: Session, kind: str, level: str
 ) -> None:
     """It is compared as the transaction sees it, which comes before the change; then by that."""
     names = names_of(log, kind)
     made = create(log, kind, names, FIRST[kind])
-    late = old_snapshot(shared_connect, level)
+    late = old_session(shared_connect, level)
     change = {"topic": {"partitions": 5}, "group": {"out_of_range": "error"}}[kind]
     altered = getattr(log, f"alter_{kind}")(**names, **change)
     assert create(late, kind, names, FIRST[kind]) == made

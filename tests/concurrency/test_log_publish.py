@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from log_support import (
-    PATIENCE,
+from support.log import (
     WAYS_TO_PUBLISH,
-    Log,
-    aside,
-    blocked,
     committed_offsets,
     new_topic,
     newest,
     offsets,
     ways_to_publish,
 )
-
-OpenLog = Callable[..., Log]
-
+from support.session import Connect, Session
+from support.waiting import PATIENCE, aside, blocked
 
 # ---------------------------------------------------------------------------- order
 
 
-def test_a_late_commit_is_never_skipped(open_log: OpenLog, log: Log) -> None:
+def test_a_late_commit_is_never_skipped(shared_connect: Connect, log: Session) -> None:
     """One publishes and stays open, one publishes after it, the group reads and acknowledges.
 
     When the first one commits, its message is still before the group: the second had to wait for
     it, or has written to another partition.
     """
     topic = new_topic(log, partitions=2)
-    early, late = open_log(), open_log(autocommit=True)
+    early, late = shared_connect(), shared_connect(autocommit=True)
     place = early.publish(topic=topic, payload=1)
     other = late.publish(topic=topic, payload=2)
     assert other.partition != place.partition
@@ -52,10 +46,12 @@ def test_a_late_commit_is_never_skipped(open_log: OpenLog, log: Log) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS_TO_PUBLISH)
-def test_the_second_publisher_of_a_partition_waits(open_log: OpenLog, log: Log, way: str) -> None:
+def test_the_second_publisher_of_a_partition_waits(
+    shared_connect: Connect, log: Session, way: str
+) -> None:
     """It gets the next offset when the first commits, the same one when it rolls back."""
     topic = new_topic(log, partitions=8)
-    first, second = open_log(), open_log(autocommit=True)
+    first, second = shared_connect(), shared_connect(autocommit=True)
     write = ways_to_publish(second, topic)[way]
 
     first.publish_batch(topic=topic, payloads=[1, 2], partition=0)
@@ -69,10 +65,12 @@ def test_the_second_publisher_of_a_partition_waits(open_log: OpenLog, log: Log, 
     assert waiting.result(PATIENCE)[:2] == (0, 4)
 
 
-def test_publishers_of_different_partitions_do_not_wait(open_log: OpenLog, log: Log) -> None:
+def test_publishers_of_different_partitions_do_not_wait(
+    shared_connect: Connect, log: Session
+) -> None:
     """An open transaction holds its partition only; readers do not wait at all."""
     topic = new_topic(log, partitions=3)
-    holders = [open_log() for _ in range(3)]
+    holders = [shared_connect() for _ in range(3)]
     for partition, holder in enumerate(holders):
         holder.execute("set lock_timeout = '2s'")
         assert holder.publish(topic=topic, payload=1, partition=partition) == (partition, 1, False)
@@ -84,12 +82,12 @@ def test_publishers_of_different_partitions_do_not_wait(open_log: OpenLog, log: 
 
 @pytest.mark.parametrize("function", ["publish", "publish_batch"])
 def test_publishers_without_a_key_take_free_partitions(
-    open_log: OpenLog, log: Log, function: str
+    shared_connect: Connect, log: Session, function: str
 ) -> None:
     """As many of them as there are partitions work at once; only one more has to wait."""
     topic = new_topic(log, partitions=3)
     content: dict[str, Any] = {"payload": 1} if function == "publish" else {"payloads": [1]}
-    holders = [open_log() for _ in range(3)]
+    holders = [shared_connect() for _ in range(3)]
     taken = []
     for holder in holders:
         holder.execute("set lock_timeout = '2s'")
@@ -97,8 +95,8 @@ def test_publishers_without_a_key_take_free_partitions(
         taken.append(written.partition if function == "publish" else written[0].partition)
     assert sorted(taken) == [0, 1, 2]
 
-    late = open_log(autocommit=True)
-    waiting = blocked(log, late, lambda: getattr(late, function)(topic=topic, **content))
+    late = shared_connect(autocommit=True)
+    waiting = blocked(log, late, lambda: late.call(function, topic=topic, **content))
     for holder in holders:
         holder.commit()
     waiting.result(PATIENCE)
@@ -106,11 +104,13 @@ def test_publishers_without_a_key_take_free_partitions(
 
 
 @pytest.mark.parametrize("function", ["publish", "publish_batch"])
-def test_the_last_free_partition_is_found(open_log: OpenLog, log: Log, function: str) -> None:
+def test_the_last_free_partition_is_found(
+    shared_connect: Connect, log: Session, function: str
+) -> None:
     """Whichever it is, a publisher without a key writes there at once."""
     topic = new_topic(log, partitions=4)
     content: dict[str, Any] = {"payload": 1} if function == "publish" else {"payloads": [1]}
-    holder, publisher = open_log(), open_log()
+    holder, publisher = shared_connect(), shared_connect()
     publisher.execute("set lock_timeout = '2s'")
     for free in range(4):
         for partition in {*range(4)} - {free}:
@@ -124,11 +124,11 @@ def test_the_last_free_partition_is_found(open_log: OpenLog, log: Log, function:
 
 
 def test_messages_without_a_key_in_a_keyed_batch_wait_for_nothing_else(
-    open_log: OpenLog, log: Log
+    shared_connect: Connect, log: Session
 ) -> None:
     """They go where the keyed ones go, so a batch locks no more partitions than it must."""
     topic = new_topic(log, partitions=8)
-    holder, writer = open_log(), open_log()
+    holder, writer = shared_connect(), shared_connect()
     holder.publish(topic=topic, payload=1, partition=2)
     writer.execute("set lock_timeout = '2s'")
     ranges = writer.publish_batch(topic=topic, payloads=[1, 2, 3], keys=["b", None, "a"])
@@ -138,10 +138,10 @@ def test_messages_without_a_key_in_a_keyed_batch_wait_for_nothing_else(
 # ---------------------------------------------------------------------------- deadlocks
 
 
-def test_batches_lock_in_ascending_order(open_log: OpenLog, log: Log) -> None:
+def test_batches_lock_in_ascending_order(shared_connect: Connect, log: Session) -> None:
     """A batch that waits for a low partition does not hold a higher one yet."""
     topic = new_topic(log, partitions=8)
-    holder, batch, other = open_log(), open_log(), open_log(autocommit=True)
+    holder, batch, other = shared_connect(), shared_connect(), shared_connect(autocommit=True)
     holder.publish(topic=topic, payload=1, partition=0)
     waiting = blocked(
         log,
@@ -155,13 +155,13 @@ def test_batches_lock_in_ascending_order(open_log: OpenLog, log: Log) -> None:
     assert waiting.result(PATIENCE) == [(p, 2, 2, False) for p in range(3)]
 
 
-def test_batches_of_opposite_order_do_not_deadlock(open_log: OpenLog, log: Log) -> None:
+def test_batches_of_opposite_order_do_not_deadlock(shared_connect: Connect, log: Session) -> None:
     """Two writers, keys in opposite order, again and again: no error, nothing lost."""
     topic = new_topic(log, partitions=8)
     rounds = 60
 
     def write(keys: list[str]) -> None:
-        writer = open_log(autocommit=True)
+        writer = shared_connect(autocommit=True)
         for n in range(rounds):
             writer.publish_batch(topic=topic, payloads=[n] * len(keys), keys=keys)
 
@@ -174,14 +174,16 @@ def test_batches_of_opposite_order_do_not_deadlock(open_log: OpenLog, log: Log) 
 # ---------------------------------------------------------------------------- no gaps
 
 
-def test_no_reader_sees_an_offset_without_those_below(open_log: OpenLog, log: Log) -> None:
+def test_no_reader_sees_an_offset_without_those_below(
+    shared_connect: Connect, log: Session
+) -> None:
     """While four writers publish, roll back and write batches, no snapshot has a gap."""
     topic = new_topic(log, partitions=2)
     stop, written_all = threading.Event(), threading.Event()
     written = [0] * 4
 
     def write(number: int) -> None:
-        writer = open_log()
+        writer = shared_connect()
         turn = number
         while not stop.is_set():
             turn += 1
@@ -199,7 +201,7 @@ def test_no_reader_sees_an_offset_without_those_below(open_log: OpenLog, log: Lo
                 written[number] += 1 if turn % 3 == 0 else turn % 7 + 1
 
     def read() -> int:
-        reader, looks = open_log(isolation_level="repeatable read"), 0
+        reader, looks = shared_connect(isolation_level="repeatable read"), 0
         while not stop.is_set():
             rows = reader.execute(
                 "select p.partition, count(*), min(m.log_offset), max(m.log_offset)"
@@ -222,7 +224,7 @@ def test_no_reader_sees_an_offset_without_those_below(open_log: OpenLog, log: Lo
         return looks
 
     def follow() -> dict[int, list[int]]:
-        member = open_log()
+        member = shared_connect()
         seen: dict[int, list[int]] = {0: [], 1: []}
         while True:
             ended = written_all.is_set()

@@ -8,32 +8,23 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import (
-    PATIENCE,
-    WAYS_TO_PUBLISH,
-    Log,
-    aside,
-    blocked,
-    new_topic,
-    newest,
-    offsets,
-    refused,
-    ways_to_publish,
-)
-from storage_support import LEVELS
-
-OpenLog = Callable[..., Log]
+from support.log import WAYS_TO_PUBLISH, new_topic, newest, offsets, ways_to_publish
+from support.session import Connect, Session, refused
+from support.snapshots import LEVELS
+from support.waiting import PATIENCE, aside, blocked
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("way", WAYS_TO_PUBLISH)
-def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level: str) -> None:
+def test_an_old_snapshot_gets_40001(
+    shared_connect: Connect, log: Session, way: str, level: str
+) -> None:
     """Whoever published since the snapshot wins; the loser never gets a duplicate offset.
 
     On the next try it gets the next offset.
     """
     topic = new_topic(log, partitions=8)
-    loser = open_log(isolation_level=level)
+    loser = shared_connect(isolation_level=level)
     write = ways_to_publish(loser, topic)[way]
     loser.execute("select 1")
     log.publish(topic=topic, payload=1, partition=0)
@@ -47,11 +38,11 @@ def test_an_old_snapshot_gets_40001(open_log: OpenLog, log: Log, way: str, level
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("way", ["publish", "publish_batch by key"])
 def test_waiting_behind_a_publisher_with_a_snapshot(
-    open_log: OpenLog, log: Log, way: str, level: str
+    shared_connect: Connect, log: Session, way: str, level: str
 ) -> None:
     """The one that waited gets 40001 when the other commits, and its offset when it does not."""
     topic = new_topic(log, partitions=8)
-    first, second = open_log(), open_log(isolation_level=level)
+    first, second = shared_connect(), shared_connect(isolation_level=level)
     write = ways_to_publish(second, topic)[way]
 
     first.publish(topic=topic, payload=1, partition=0)
@@ -73,7 +64,7 @@ def test_a_snapshot_older_than_the_segment(
     connect: Callable[..., psycopg.Connection[Any]], level: str
 ) -> None:
     """When the topic writes elsewhere by now, the old snapshot gets 40001 as well."""
-    log, loser = Log(connect(autocommit=True)), Log(connect(isolation_level=level))
+    log, loser = connect(autocommit=True), connect(isolation_level=level)
     topic = new_topic(log, messages=3)
     loser.execute("select 1")
     log.alter_topic(topic=topic, retention="1 day")
@@ -85,13 +76,15 @@ def test_a_snapshot_older_than_the_segment(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_racing_publishers_that_try_again(open_log: OpenLog, log: Log, level: str) -> None:
+def test_racing_publishers_that_try_again(
+    shared_connect: Connect, log: Session, level: str
+) -> None:
     """Three publishers with snapshots: each message is there once, the offsets have no gap."""
     topic = new_topic(log)
     each = 15
 
     def write(number: int) -> int:
-        writer, failures = open_log(isolation_level=level), 0
+        writer, failures = shared_connect(isolation_level=level), 0
         for n in range(each):
             while True:
                 try:

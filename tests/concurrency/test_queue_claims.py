@@ -10,30 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    Job,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
+from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
 
-Connections = Callable[[], AnyConnection]
+Connections = Callable[[], Session]
 
 
 @pytest.fixture
-def connection(shared_connect: Connect) -> AnyConnection:
+def connection(shared_connect: Connect) -> Session:
     return shared_connect(autocommit=True)
 
 
-def at_once(connect: Connect, number: int, work: Callable[[AnyConnection, int], None]) -> None:
+def at_once(connect: Connect, number: int, work: Callable[[Session, int], None]) -> None:
     """Run ``work`` in threads, each with a connection of its own, and raise what they raise."""
     connections = [connect(autocommit=True) for _ in range(number)]
     start = threading.Barrier(number)
@@ -49,7 +37,7 @@ def at_once(connect: Connect, number: int, work: Callable[[AnyConnection, int], 
 
 @pytest.mark.parametrize(("workers", "max_jobs"), [(12, 1), (6, 7)])
 def test_each_job_is_done_once(
-    shared_connect: Connect, connection: AnyConnection, workers: int, max_jobs: int
+    shared_connect: Connect, connection: Session, workers: int, max_jobs: int
 ) -> None:
     """None is lost, none is given to two, and no claim gets more than it asked for."""
     queue = new_queue(connection)
@@ -57,12 +45,12 @@ def test_each_job_is_done_once(
     ids += enqueue_many(connection, queue, 150, priority=0)
     done: list[tuple[int, int]] = []
 
-    def work(session: AnyConnection, place: int) -> None:
+    def work(session: Session, place: int) -> None:
         while jobs := claim(session, queue, max_jobs):
             assert len(jobs) <= max_jobs
             done.extend((job.job_id, job.attempt) for job in jobs)
             for job in jobs:
-                assert value(session, "ack", job_id=job.job_id, lease_token=job.lease_token)
+                assert session.ack(job_id=job.job_id, lease_token=job.lease_token)
 
     at_once(shared_connect, workers, work)
     assert sorted(done) == [(job_id, 1) for job_id in sorted(ids)]
@@ -72,7 +60,7 @@ def test_each_job_is_done_once(
     )
 
 
-def test_producers_and_workers_together(shared_connect: Connect, connection: AnyConnection) -> None:
+def test_producers_and_workers_together(shared_connect: Connect, connection: Session) -> None:
     """Some attempts fail: the job comes back with the next number, and is done in the end."""
     queue = new_queue(connection, no_limit=["max_attempts"])
     producers, each = 3, 60
@@ -81,7 +69,7 @@ def test_producers_and_workers_together(shared_connect: Connect, connection: Any
     done: list[int] = []
     producing = threading.Semaphore(0)
 
-    def work(session: AnyConnection, place: int) -> None:
+    def work(session: Session, place: int) -> None:
         chance = random.Random(place)
         if place < producers:
             for n in range(each):
@@ -99,9 +87,9 @@ def test_producers_and_workers_together(shared_connect: Connect, connection: Any
                 attempts.append((job.job_id, job.attempt))
                 options = {"job_id": job.job_id, "lease_token": job.lease_token}
                 if chance.random() < 0.2:
-                    assert value(session, "nack", **options, delay="0")
+                    assert session.nack(**options, delay="0")
                 else:
-                    assert value(session, "ack", **options)
+                    assert session.ack(**options)
                     done.append(job.job_id)
 
     at_once(shared_connect, producers + 5, work)
@@ -111,15 +99,15 @@ def test_producers_and_workers_together(shared_connect: Connect, connection: Any
     assert stats(connection, queue) == {}
 
 
-def test_batches_acked_by_batches(shared_connect: Connect, connection: AnyConnection) -> None:
+def test_batches_acked_by_batches(shared_connect: Connect, connection: Session) -> None:
     queue = new_queue(connection)
     ids = enqueue_many(connection, queue, 2000)
     done: list[int] = []
 
-    def work(session: AnyConnection, place: int) -> None:
+    def work(session: Session, place: int) -> None:
         while jobs := claim(session, queue, 100):
             numbers = [job.job_id for job in jobs]
-            acked = call(session, "ack_batch", job_ids=numbers, lease_token=jobs[0].lease_token)
+            acked = session.ack_batch(job_ids=numbers, lease_token=jobs[0].lease_token)
             assert sorted(job_id for (job_id,) in acked) == sorted(numbers)
             done.extend(numbers)
 
@@ -128,7 +116,7 @@ def test_batches_acked_by_batches(shared_connect: Connect, connection: AnyConnec
 
 
 def test_open_claims_do_not_wait_for_each_other(
-    shared_connect: Connect, connection: AnyConnection
+    shared_connect: Connect, connection: Session
 ) -> None:
     """They skip what others hold, and never get more than asked."""
     queue = new_queue(connection)
@@ -147,9 +135,7 @@ def test_open_claims_do_not_wait_for_each_other(
     ]
 
 
-def test_a_disconnect_frees_jobs_at_once(
-    shared_connect: Connect, connection: AnyConnection
-) -> None:
+def test_a_disconnect_frees_jobs_at_once(shared_connect: Connect, connection: Session) -> None:
     queue = new_queue(connection)
     job_id = enqueue(connection, queue)
     session = shared_connect()
@@ -161,9 +147,7 @@ def test_a_disconnect_frees_jobs_at_once(
     assert found[0].attempt == 1
 
 
-def test_open_enqueues_neither_block_nor_show(
-    shared_connect: Connect, connection: AnyConnection
-) -> None:
+def test_open_enqueues_neither_block_nor_show(shared_connect: Connect, connection: Session) -> None:
     """Jobs come when they are committed, in whatever order that is."""
     queue = new_queue(connection)
     connection.execute("set lock_timeout = '1s'")

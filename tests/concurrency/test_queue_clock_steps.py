@@ -15,20 +15,9 @@ from typing import Any
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
 
 # a claim raises the floor at most this often
 PAUSE = 0.03
@@ -62,7 +51,7 @@ class SteppingClock:
     A transaction that began before the step goes on with the begin that it had.
     """
 
-    def __init__(self, connection: AnyConnection) -> None:
+    def __init__(self, connection: Session) -> None:
         self.connection = connection
         connection.execute(_CLOCKS.format(never=NEVER))
         functions = connection.execute(
@@ -91,7 +80,7 @@ AnyClock = SteppingClock | Clock
 
 
 @pytest.fixture(params=["system", "pgq"])
-def stepping(request: pytest.FixtureRequest, connection: AnyConnection, dsn: str) -> AnyClock:
+def stepping(request: pytest.FixtureRequest, connection: Session, dsn: str) -> AnyClock:
     """The clock of the system, and the one that other tests move, which knows of no begin."""
     if request.param == "system":
         return SteppingClock(connection)
@@ -100,29 +89,29 @@ def stepping(request: pytest.FixtureRequest, connection: AnyConnection, dsn: str
     return clock
 
 
-def _claim_one(session: AnyConnection, queue: str) -> None:
+def _claim_one(session: Session, queue: str) -> None:
     assert len(claim(session, queue)) == 1
 
 
-def _claim_some(session: AnyConnection, queue: str) -> None:
+def _claim_some(session: Session, queue: str) -> None:
     assert len(claim(session, queue, 3)) == 3
 
 
-def _claim_labelled(session: AnyConnection, queue: str) -> None:
+def _claim_labelled(session: Session, queue: str) -> None:
     assert len(claim(session, queue, 3, label="x")) == 3
 
 
-def _claim_in_savepoint(session: AnyConnection, queue: str) -> None:
+def _claim_in_savepoint(session: Session, queue: str) -> None:
     session.execute("savepoint before")
     assert len(claim(session, queue, 2)) == 2
     session.execute("release before")
 
 
 CLAIMS = [_claim_one, _claim_some, _claim_labelled, _claim_in_savepoint]
-Claim = Callable[[AnyConnection, str], None]
+Claim = Callable[[Session, str], None]
 
 
-def _work_on(connection: AnyConnection, queue: str, rounds: int = 6) -> None:
+def _work_on(connection: Session, queue: str, rounds: int = 6) -> None:
     """Each job that is enqueued is claimed at once, while claims raise the floor."""
     for n in range(rounds):
         time.sleep(PAUSE)
@@ -132,7 +121,7 @@ def _work_on(connection: AnyConnection, queue: str, rounds: int = 6) -> None:
 
 @pytest.mark.parametrize("how", CLAIMS)
 def test_a_step_before_the_claim(
-    connect: Connect, connection: AnyConnection, stepping: AnyClock, how: Claim
+    connect: Connect, connection: Session, stepping: AnyClock, how: Claim
 ) -> None:
     """The transaction began by the old clock and claims by the new one."""
     queue = new_queue(connection)
@@ -148,7 +137,7 @@ def test_a_step_before_the_claim(
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_step_between_two_claims(
-    connect: Connect, connection: AnyConnection, stepping: AnyClock, step: str
+    connect: Connect, connection: Session, stepping: AnyClock, step: str
 ) -> None:
     """The transaction has an id and leases from before the step, and works on."""
     queue = new_queue(connection)
@@ -169,7 +158,7 @@ def test_a_step_between_two_claims(
 
 @pytest.mark.parametrize("step", STEPS)
 def test_old_transactions_come_one_after_the_other(
-    connect: Connect, connection: AnyConnection, stepping: AnyClock, step: str
+    connect: Connect, connection: Session, stepping: AnyClock, step: str
 ) -> None:
     """Each of them began before the step, and each takes its turn at the floor."""
     queue = new_queue(connection)
@@ -187,7 +176,7 @@ def test_old_transactions_come_one_after_the_other(
 
 @pytest.mark.parametrize("step", STEPS)
 def test_the_old_transaction_ends_late(
-    connect: Connect, connection: AnyConnection, stepping: AnyClock, step: str
+    connect: Connect, connection: Session, stepping: AnyClock, step: str
 ) -> None:
     """Others have claimed, and committed, between its claim and its end."""
     queue = new_queue(connection)
@@ -202,7 +191,7 @@ def test_the_old_transaction_ends_late(
 
 
 def test_jobs_given_back_are_found(
-    connect: Connect, connection: AnyConnection, stepping: AnyClock
+    connect: Connect, connection: Session, stepping: AnyClock
 ) -> None:
     """Not only new jobs: retries and redriven ones get their times by the new clock as well."""
     queue = new_queue(connection, max_attempts=2)
@@ -216,15 +205,15 @@ def test_jobs_given_back_are_found(
         time.sleep(PAUSE)
         _work_on(connection, queue, 1)
     token: dict[str, Any] = {"job_id": job_id, "lease_token": job.lease_token}
-    assert value(connection, "nack", **token, delay="0")
+    assert connection.nack(**token, delay="0")
     job = claim_one(connection, queue)
     assert (job.job_id, job.attempt) == (job_id, 2)
-    assert value(connection, "nack", job_id=job_id, lease_token=job.lease_token)
-    assert call(connection, "redrive", queue=queue, all_jobs=True) == [(1,)]
+    assert connection.nack(job_id=job_id, lease_token=job.lease_token)
+    assert connection.redrive(queue=queue, all_jobs=True) == 1
     assert claim_one(connection, queue).job_id == job_id
 
 
-def test_the_stepping_clock_is_one(connect: Connect, connection: AnyConnection) -> None:
+def test_the_stepping_clock_is_one(connect: Connect, connection: Session) -> None:
     """What the tests above rest on: the step shows at once, but not in the begin of a transaction
     that is open."""
     clock = SteppingClock(connection)

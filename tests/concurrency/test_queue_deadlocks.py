@@ -15,20 +15,10 @@ from uuid import UUID
 
 import pytest
 
-from gate import Gate, results, settled
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from log_support import aside
+from support.gate import Gate
+from support.queue import claim, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
+from support.waiting import aside, results, settled
 
 BATCHES = ["ack_batch", "nack_batch", "archive_job_batch", "extend_lease_batch"]
 Ids = list[int]
@@ -38,11 +28,11 @@ ORDERS: dict[str, Callable[[Ids], Ids]] = {
 }
 
 
-def _batch(session: AnyConnection, function: str, ids: Ids, token: UUID) -> Ids:
-    return [job_id for (job_id,) in call(session, function, job_ids=ids, lease_token=token)]
+def _batch(session: Session, function: str, ids: Ids, token: UUID) -> Ids:
+    return [job_id for (job_id,) in session.call(function, job_ids=ids, lease_token=token)]
 
 
-def _leased(connection: AnyConnection, **settings: Any) -> tuple[str, Ids, UUID]:
+def _leased(connection: Session, **settings: Any) -> tuple[str, Ids, UUID]:
     """A queue whose jobs are leased to one worker; later ids come first in the queue's order."""
     queue = new_queue(connection, **settings)
     for priority in (9, 5, 5, 0):
@@ -54,7 +44,7 @@ def _leased(connection: AnyConnection, **settings: Any) -> tuple[str, Ids, UUID]
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("function", BATCHES)
 def test_a_purge_beside_a_batch(
-    connect: Connect, connection: AnyConnection, function: str, order: str
+    connect: Connect, connection: Session, function: str, order: str
 ) -> None:
     """The batch has one job when the purge comes; both end, and nothing is left."""
     queue, ids, token = _leased(connection)
@@ -62,7 +52,7 @@ def test_a_purge_beside_a_batch(
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     ids = ORDERS[order](ids)
     with gate.stopping(worker, lambda: _batch(worker, function, ids, token)) as ended:
-        purged = aside(lambda: value(purger, "purge_queue", queue=queue, all_jobs=True))
+        purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
         settled(connection, purger, purged)
     kept, gone = results(ended, purged)
     if function in ("ack_batch", "archive_job_batch"):
@@ -78,7 +68,7 @@ def test_a_purge_beside_a_batch(
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("function", BATCHES)
 def test_a_batch_beside_a_purge(
-    connect: Connect, connection: AnyConnection, function: str, order: str
+    connect: Connect, connection: Session, function: str, order: str
 ) -> None:
     """The other way round: the purge has one job when the batch comes."""
     queue, ids, token = _leased(connection)
@@ -86,7 +76,7 @@ def test_a_batch_beside_a_purge(
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     ids = ORDERS[order](ids)
     purge = {"queue": queue, "all_jobs": True}
-    with gate.stopping(purger, lambda: value(purger, "purge_queue", **purge)) as purged:
+    with gate.stopping(purger, lambda: purger.purge_queue(**purge)) as purged:
         ended = aside(lambda: _batch(worker, function, ids, token))
         settled(connection, worker, ended)
     kept, gone = results(ended, purged)
@@ -94,12 +84,12 @@ def test_a_batch_beside_a_purge(
     assert stats(connection, queue) == {}
 
 
-def test_a_queue_dropped_beside_a_batch(connect: Connect, connection: AnyConnection) -> None:
+def test_a_queue_dropped_beside_a_batch(connect: Connect, connection: Session) -> None:
     queue, ids, token = _leased(connection)
     gate = Gate(connection)
     worker, owner = connect(autocommit=True), connect(autocommit=True)
     with gate.stopping(worker, lambda: _batch(worker, "ack_batch", ids, token)) as ended:
-        dropped = aside(lambda: call(owner, "drop_queue", queue=queue))
+        dropped = aside(lambda: owner.drop_queue(queue=queue))
         settled(connection, owner, dropped)
     results(ended, dropped)
     assert row(connection, "select count(*) from pgq.job") == (0,)
@@ -115,7 +105,7 @@ def test_a_queue_dropped_beside_a_batch(connect: Connect, connection: AnyConnect
     ],
 )
 def test_two_batches_of_the_same_jobs(
-    connect: Connect, connection: AnyConnection, first: str, second: str
+    connect: Connect, connection: Session, first: str, second: str
 ) -> None:
     """One worker's threads name them in opposite orders."""
     _, ids, token = _leased(connection)
@@ -129,13 +119,13 @@ def test_two_batches_of_the_same_jobs(
     assert sorted(done_again) == (sorted(ids) if first == "extend_lease_batch" else [])
 
 
-def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
+def test_all_at_once(connect: Connect, connection: Session) -> None:
     """Workers, batches in any order, purges, redrives and cleanups: each answers in the end."""
     queue = new_queue(connection, max_attempts=2)
     end = time.monotonic() + 3
     stop = threading.Event()
 
-    def until_the_end(work: Callable[[AnyConnection, random.Random], None], seed: int) -> None:
+    def until_the_end(work: Callable[[Session, random.Random], None], seed: int) -> None:
         session, chance = connect(autocommit=True), random.Random(seed)
         # a circle shall be found, and soon
         session.execute("set deadlock_timeout = '100ms'")
@@ -146,10 +136,10 @@ def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
             stop.set()
             raise
 
-    def produce(session: AnyConnection, chance: random.Random) -> None:
+    def produce(session: Session, chance: random.Random) -> None:
         enqueue_many(session, queue, 30, priority=chance.randrange(10))
 
-    def work(session: AnyConnection, chance: random.Random) -> None:
+    def work(session: Session, chance: random.Random) -> None:
         jobs = claim(session, queue, 40)
         if not jobs:
             return
@@ -157,17 +147,17 @@ def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
         for function in chance.sample(BATCHES, 3):
             chance.shuffle(ids)
             options = {"delay": "0"} if function == "nack_batch" else {}
-            call(session, function, job_ids=ids, lease_token=jobs[0].lease_token, **options)
+            session.call(function, job_ids=ids, lease_token=jobs[0].lease_token, **options)
 
-    def purge(session: AnyConnection, chance: random.Random) -> None:
+    def purge(session: Session, chance: random.Random) -> None:
         # not before there is something to quarrel over
         if stats(session, queue).get("leased", 0) >= 60:
             which = "dead_only" if chance.random() < 0.2 else "all_jobs"
-            value(session, "purge_queue", **{"queue": queue, which: True})
+            session.purge_queue(**{"queue": queue, which: True})
 
-    def redrive(session: AnyConnection, chance: random.Random) -> None:
-        value(session, "redrive", queue=queue, all_jobs=True)
-        call(session, "cleanup")
+    def redrive(session: Session, chance: random.Random) -> None:
+        session.redrive(queue=queue, all_jobs=True)
+        session.cleanup()
 
     crew = [produce, produce, work, work, work, purge, redrive]
     results(
@@ -176,5 +166,5 @@ def test_all_at_once(connect: Connect, connection: AnyConnection) -> None:
             for seed, job in enumerate(crew)
         ]
     )
-    value(connection, "purge_queue", queue=queue, all_jobs=True)
+    connection.purge_queue(queue=queue, all_jobs=True)
     assert stats(connection, queue) == {}

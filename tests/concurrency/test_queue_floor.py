@@ -15,32 +15,21 @@ from typing import Any
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    Job,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from support import Clock, wait_until
+from support.clock import Clock
+from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
+from support.waiting import wait_until
 
 # a claim raises the floor at most this often
 PAUSE = 0.06
 
 
 @pytest.fixture
-def connection(shared_connect: Connect) -> AnyConnection:
+def connection(shared_connect: Connect) -> Session:
     return shared_connect(autocommit=True)
 
 
-def floor(connection: AnyConnection, queue: str, priority: int = 0) -> datetime | None:
+def floor(connection: Session, queue: str, priority: int = 0) -> datetime | None:
     """Where claims begin; None: at the very first job."""
     [found] = row(
         connection,
@@ -53,16 +42,16 @@ def floor(connection: AnyConnection, queue: str, priority: int = 0) -> datetime 
     return found
 
 
-def work(connection: AnyConnection, queue: str, number: int = 20) -> None:
+def work(connection: Session, queue: str, number: int = 20) -> None:
     """Enqueue some jobs, and claim and ack whatever there is up to that number."""
     enqueue_many(connection, queue, number)
     jobs = claim(connection, queue, number)
     ids = [job.job_id for job in jobs]
-    acked = call(connection, "ack_batch", job_ids=ids, lease_token=jobs[0].lease_token)
+    acked = connection.ack_batch(job_ids=ids, lease_token=jobs[0].lease_token)
     assert len(acked) == number
 
 
-def raise_floor(connection: AnyConnection, queue: str) -> datetime:
+def raise_floor(connection: Session, queue: str) -> datetime:
     """Work until the floor has risen."""
     before = floor(connection, queue)
 
@@ -77,7 +66,7 @@ def raise_floor(connection: AnyConnection, queue: str) -> datetime:
     return now
 
 
-def work_on(connection: AnyConnection, queue: str, seconds: float = 0.4) -> None:
+def work_on(connection: Session, queue: str, seconds: float = 0.4) -> None:
     """Hundreds of jobs, for long enough that the floor would rise several times."""
     end = time.monotonic() + seconds
     done = 0
@@ -87,7 +76,7 @@ def work_on(connection: AnyConnection, queue: str, seconds: float = 0.4) -> None
         time.sleep(0.01)
 
 
-def test_it_rises(connection: AnyConnection) -> None:
+def test_it_rises(connection: Session) -> None:
     queue = new_queue(connection)
     assert floor(connection, queue) is None
     for _ in range(3):
@@ -100,7 +89,7 @@ def test_it_rises(connection: AnyConnection) -> None:
 @pytest.mark.parametrize("function", ["enqueue", "enqueue_batch"])
 @pytest.mark.parametrize("priority", [0, 5])
 def test_a_job_enqueued_by_an_open_transaction(
-    shared_connect: Connect, connection: AnyConnection, function: str, priority: int
+    shared_connect: Connect, connection: Session, function: str, priority: int
 ) -> None:
     """However long it stays open, and however many jobs pass meanwhile."""
     queue = new_queue(connection)
@@ -118,7 +107,7 @@ def test_a_job_enqueued_by_an_open_transaction(
 
 
 def test_a_transaction_that_wrote_before_it_enqueued(
-    shared_connect: Connect, connection: AnyConnection
+    shared_connect: Connect, connection: Session
 ) -> None:
     """Its transaction id is old, the time of its job is young."""
     queue = new_queue(connection)
@@ -131,7 +120,7 @@ def test_a_transaction_that_wrote_before_it_enqueued(
     assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
 
 
-def test_the_transaction_that_came_last(shared_connect: Connect, connection: AnyConnection) -> None:
+def test_the_transaction_that_came_last(shared_connect: Connect, connection: Session) -> None:
     """No other one took an id between it and the claims that raise the floor."""
     queue = new_queue(connection)
     enqueue_many(connection, queue, 3)
@@ -148,9 +137,7 @@ def test_the_transaction_that_came_last(shared_connect: Connect, connection: Any
     assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
 
 
-def test_claims_in_the_middle_of_transactions(
-    shared_connect: Connect, connection: AnyConnection
-) -> None:
+def test_claims_in_the_middle_of_transactions(shared_connect: Connect, connection: Session) -> None:
     """Those that claim may have their ids for long, and be older than those that enqueue."""
     queue = new_queue(connection)
     enqueue_many(connection, queue, 3)
@@ -170,7 +157,7 @@ def test_claims_in_the_middle_of_transactions(
     assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
 
 
-def test_a_savepoint(shared_connect: Connect, connection: AnyConnection) -> None:
+def test_a_savepoint(shared_connect: Connect, connection: Session) -> None:
     queue = new_queue(connection)
     raise_floor(connection, queue)
     session = shared_connect()
@@ -184,7 +171,7 @@ def test_a_savepoint(shared_connect: Connect, connection: AnyConnection) -> None
     assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
 
 
-def test_a_prepared_transaction(shared_connect: Connect, connection: AnyConnection) -> None:
+def test_a_prepared_transaction(shared_connect: Connect, connection: Session) -> None:
     """The session is gone, the transaction is not."""
     if row(connection, "show max_prepared_transactions") == ("0",):
         pytest.skip("the server has no prepared transactions (max_prepared_transactions = 0)")
@@ -200,15 +187,15 @@ def test_a_prepared_transaction(shared_connect: Connect, connection: AnyConnecti
     assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
 
 
-def _give_back(session: AnyConnection, queue: str, job: Job) -> None:
-    assert value(session, "nack", job_id=job.job_id, lease_token=job.lease_token, delay="0")
+def _give_back(session: Session, queue: str, job: Job) -> None:
+    assert session.nack(job_id=job.job_id, lease_token=job.lease_token, delay="0")
 
 
-def _revive(session: AnyConnection, queue: str, job: Job) -> None:
-    assert value(session, "redrive", queue=queue, all_jobs=True) == 1
+def _revive(session: Session, queue: str, job: Job) -> None:
+    assert session.redrive(queue=queue, all_jobs=True) == 1
 
 
-def _lease_briefly(session: AnyConnection, queue: str, job: Job) -> None:
+def _lease_briefly(session: Session, queue: str, job: Job) -> None:
     _give_back(session, queue, job)
     session.commit()
     assert claim_one(session, queue, lease="1 microsecond").job_id == job.job_id
@@ -217,15 +204,15 @@ def _lease_briefly(session: AnyConnection, queue: str, job: Job) -> None:
 @pytest.mark.parametrize("change", [_give_back, _revive, _lease_briefly])
 def test_a_job_put_back_by_an_open_transaction(
     shared_connect: Connect,
-    connection: AnyConnection,
-    change: Callable[[AnyConnection, str, Job], None],
+    connection: Session,
+    change: Callable[[Session, str, Job], None],
 ) -> None:
     """nack without delay, redrive, and a lease that is over before its claim commits."""
     queue = new_queue(connection, lease="1 hour", max_attempts=1 if change is _revive else 5)
     enqueue(connection, queue, "put back")
     job = claim_one(connection, queue)
     if change is _revive:
-        value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
+        connection.nack(job_id=job.job_id, lease_token=job.lease_token)
     raise_floor(connection, queue)
     session = shared_connect()
     change(session, queue, job)
@@ -236,7 +223,7 @@ def test_a_job_put_back_by_an_open_transaction(
 
 
 def test_a_lease_that_an_open_transaction_keeps(
-    shared_connect: Connect, connection: AnyConnection, shared_clock: Clock
+    shared_connect: Connect, connection: Session, shared_clock: Clock
 ) -> None:
     """The job is written anew with the time it had, which is past when that commits."""
     queue = new_queue(connection)
@@ -245,14 +232,14 @@ def test_a_lease_that_an_open_transaction_keeps(
     job = claim_one(connection, queue, lease="10 seconds")
     session = shared_connect()
     arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
-    assert value(session, "extend_lease", **arguments, lease="1 microsecond")
+    assert session.extend_lease(**arguments, lease="1 microsecond")
     shared_clock.advance("11 seconds")
     work_on(connection, queue)
     session.commit()
     assert [job.job_id for job in claim(connection, queue, 10)] == [job_id]
 
 
-def test_a_claim_that_is_rolled_back(shared_connect: Connect, connection: AnyConnection) -> None:
+def test_a_claim_that_is_rolled_back(shared_connect: Connect, connection: Session) -> None:
     """The job has its old time again, at which the floor must not be past it."""
     queue = new_queue(connection)
     raise_floor(connection, queue)
@@ -265,13 +252,13 @@ def test_a_claim_that_is_rolled_back(shared_connect: Connect, connection: AnyCon
     assert (again.job_id, again.attempt, again.payload) == (job.job_id, 1, "old")
 
 
-def test_leases_and_delays_end_above_it(connection: AnyConnection, shared_clock: Clock) -> None:
+def test_leases_and_delays_end_above_it(connection: Session, shared_clock: Clock) -> None:
     """What waits for a later time is found then, though the floor has risen meanwhile."""
     queue = new_queue(connection, lease="1 s", backoff="2 s")
     for payload in ("leased", "nacked", "delayed"):
         enqueue(connection, queue, payload, delay="3 s" if payload == "delayed" else None)
     leased, nacked = claim(connection, queue, 2)
-    value(connection, "nack", job_id=nacked.job_id, lease_token=nacked.lease_token)
+    connection.nack(job_id=nacked.job_id, lease_token=nacked.lease_token)
     raise_floor(connection, queue)
     found = []
     for _ in range(4):
@@ -281,17 +268,17 @@ def test_leases_and_delays_end_above_it(connection: AnyConnection, shared_clock:
     assert leased.payload == "leased"
 
 
-def test_workers_do_not_lower_it(shared_connect: Connect, connection: AnyConnection) -> None:
+def test_workers_do_not_lower_it(shared_connect: Connect, connection: Session) -> None:
     """It only rises as long as the clock does, however the claims overtake each other."""
     queue = new_queue(connection)
     sessions = [shared_connect(autocommit=True) for _ in range(6)]
     end = time.monotonic() + 1.5
 
-    def run(session: AnyConnection) -> None:
+    def run(session: Session) -> None:
         while time.monotonic() < end:
             enqueue(session, queue)
             for job in claim(session, queue):
-                value(session, "ack", job_id=job.job_id, lease_token=job.lease_token)
+                session.ack(job_id=job.job_id, lease_token=job.lease_token)
 
     with ThreadPoolExecutor(6) as pool:
         for future in [pool.submit(run, session) for session in sessions]:
@@ -307,12 +294,12 @@ def test_workers_do_not_lower_it(shared_connect: Connect, connection: AnyConnect
     # what was not taken at the end is still to be had
     while jobs := claim(connection, queue, 1000):
         for job in jobs:
-            value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+            connection.ack(job_id=job.job_id, lease_token=job.lease_token)
     assert stats(connection, queue) == {}
 
 
 @pytest.mark.parametrize("step", ["-1 second", "-1 hour", "-400 days"])
-def test_a_clock_set_back(connection: AnyConnection, shared_clock: Clock, step: str) -> None:
+def test_a_clock_set_back(connection: Session, shared_clock: Clock, step: str) -> None:
     """Jobs are then enqueued below the old floor; the second claim at the latest finds them."""
     queue = new_queue(connection)
     raise_floor(connection, queue)
@@ -327,7 +314,7 @@ def test_a_clock_set_back(connection: AnyConnection, shared_clock: Clock, step: 
 
 
 def test_an_old_snapshot_makes_no_claim_slower(
-    shared_connect: Connect, connection: AnyConnection
+    shared_connect: Connect, connection: Session
 ) -> None:
     """Its dead rows cannot be removed, but the floor passes them: claims walk over few of them."""
     queue = new_queue(connection)
@@ -339,7 +326,7 @@ def test_an_old_snapshot_makes_no_claim_slower(
     raise_floor(connection, queue)
     raise_floor(connection, queue)
 
-    def walked(session: AnyConnection, query: str, *parameters: Any) -> int:
+    def walked(session: Session, query: str, *parameters: Any) -> int:
         """How many index entries of job a statement walks over."""
         read = (
             "select sum(pg_stat_get_xact_tuples_returned(indexrelid))::bigint"

@@ -8,26 +8,15 @@ from contextlib import suppress
 import pytest
 from psycopg.errors import SerializationFailure
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    failure,
-    new_queue,
-    stats,
-    value,
-)
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, refused
 
 STRICT = ["repeatable read", "serializable"]
 LEVELS = ["read committed", *STRICT]
 
 
 @pytest.fixture
-def connection(shared_connect: Connect) -> AnyConnection:
+def connection(shared_connect: Connect) -> Session:
     return shared_connect(autocommit=True)
 
 
@@ -41,41 +30,39 @@ def test_a_whole_life(shared_connect: Connect, level: str) -> None:
         enqueue_many(session, queue, 2)
         kept, failed, done = claim(session, queue, 3)
         token = kept.lease_token
-        assert value(session, "extend_lease", job_id=kept.job_id, lease_token=token)
-        assert value(session, "nack", job_id=failed.job_id, lease_token=token)
-        assert value(session, "ack", job_id=done.job_id, lease_token=token)
-        assert value(session, "redrive", queue=queue, all_jobs=True) == 1
+        assert session.extend_lease(job_id=kept.job_id, lease_token=token)
+        assert session.nack(job_id=failed.job_id, lease_token=token)
+        assert session.ack(job_id=done.job_id, lease_token=token)
+        assert session.redrive(queue=queue, all_jobs=True) == 1
         assert claim_one(session, queue).job_id == failed.job_id
-        assert value(session, "purge_queue", queue=queue, all_jobs=True) == 2
+        assert session.purge_queue(queue=queue, all_jobs=True) == 2
     session.commit()
     # and each in a transaction of its own
     enqueue(session, queue)
     session.commit()
     job = claim_one(session, queue)
     session.commit()
-    assert value(session, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    assert session.ack(job_id=job.job_id, lease_token=job.lease_token)
     session.commit()
     assert stats(session, queue) == {}
 
 
 @pytest.mark.parametrize("level", STRICT)
 def test_a_job_claimed_since_the_snapshot(
-    shared_connect: Connect, connection: AnyConnection, level: str
+    shared_connect: Connect, connection: Session, level: str
 ) -> None:
     queue = new_queue(connection)
     enqueue(connection, queue)
     session = shared_connect(isolation_level=level)
     session.execute("select")
     claim_one(connection, queue)
-    assert failure(session, "claim_job", queue=queue).sqlstate == "40001"
+    refused("40001", session.claim_job, queue=queue)
     session.rollback()
     assert claim(session, queue) == []
 
 
 @pytest.mark.parametrize("level", STRICT)
-def test_a_job_being_claimed(
-    shared_connect: Connect, connection: AnyConnection, level: str
-) -> None:
+def test_a_job_being_claimed(shared_connect: Connect, connection: Session, level: str) -> None:
     """It is passed by, as in READ COMMITTED, though SERIALIZABLE may refuse the second commit."""
     queue = new_queue(connection)
     enqueue_many(connection, queue, 2)
@@ -90,7 +77,7 @@ def test_a_job_being_claimed(
 @pytest.mark.parametrize("level", STRICT)
 @pytest.mark.parametrize("end", ["ack", "nack", "archive_job", "extend_lease"])
 def test_a_job_ended_since_the_snapshot(
-    shared_connect: Connect, connection: AnyConnection, level: str, end: str
+    shared_connect: Connect, connection: Session, level: str, end: str
 ) -> None:
     queue = new_queue(connection)
     enqueue(connection, queue)
@@ -98,15 +85,15 @@ def test_a_job_ended_since_the_snapshot(
     arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
     session = shared_connect(isolation_level=level)
     session.execute("select")
-    assert value(connection, "ack", **arguments)
-    assert failure(session, end, **arguments).sqlstate == "40001"
+    assert connection.ack(**arguments)
+    refused("40001", session.call, end, **arguments)
     session.rollback()
-    assert value(session, end, **arguments) is False
+    assert session.call(end, **arguments) is False
 
 
 @pytest.mark.parametrize("level", STRICT)
 def test_jobs_younger_than_the_snapshot(
-    shared_connect: Connect, connection: AnyConnection, level: str
+    shared_connect: Connect, connection: Session, level: str
 ) -> None:
     """They are not seen: no row, no error."""
     queue = new_queue(connection)
@@ -122,27 +109,27 @@ def test_jobs_younger_than_the_snapshot(
 
 @pytest.mark.parametrize("level", STRICT)
 def test_settings_changed_since_the_snapshot(
-    shared_connect: Connect, connection: AnyConnection, level: str
+    shared_connect: Connect, connection: Session, level: str
 ) -> None:
     """An enqueue that cannot see where to write now is told to try again."""
     queue = new_queue(connection)
     session = shared_connect(isolation_level=level)
     session.execute("select")
-    call(connection, "alter_queue", queue=queue, retention="100 hours")
-    assert failure(session, "enqueue", queue=queue, payload="1").sqlstate == "40001"
+    connection.alter_queue(queue=queue, retention="100 hours")
+    refused("40001", session.enqueue, queue=queue, payload="1")
     session.rollback()
     enqueue(session, queue)
     session.commit()
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_many_workers(shared_connect: Connect, connection: AnyConnection, level: str) -> None:
+def test_many_workers(shared_connect: Connect, connection: Session, level: str) -> None:
     """Each with retries; claim, work and ack in one transaction: every job once."""
     queue = new_queue(connection)
     ids = enqueue_many(connection, queue, 60)
     done: list[int] = []
 
-    def work(session: AnyConnection) -> None:
+    def work(session: Session) -> None:
         while True:
             try:
                 jobs = claim(session, queue)
@@ -150,7 +137,7 @@ def test_many_workers(shared_connect: Connect, connection: AnyConnection, level:
                     session.commit()
                     return
                 for job in jobs:
-                    assert value(session, "ack", job_id=job.job_id, lease_token=job.lease_token)
+                    assert session.ack(job_id=job.job_id, lease_token=job.lease_token)
                 session.commit()
                 done.extend(job.job_id for job in jobs)
             except SerializationFailure:

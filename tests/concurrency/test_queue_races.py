@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    claim,
-    claim_one,
-    enqueue,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from log_support import aside
-from support import Clock, backend_pid, wait_until_blocked
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, new_queue, stats
+from support.session import Connect, Session, row
+from support.waiting import aside, wait_until_blocked
 
 ENDS = ["ack", "nack", "archive_job", "extend_lease"]
 
 
 @pytest.fixture
-def connection(shared_connect: Connect) -> AnyConnection:
+def connection(shared_connect: Connect) -> Session:
     return shared_connect(autocommit=True)
 
 
@@ -33,7 +24,7 @@ def connection(shared_connect: Connect) -> AnyConnection:
 )
 def test_two_ends_of_one_job(
     shared_connect: Connect,
-    connection: AnyConnection,
+    connection: Session,
     first: str,
     second: str,
     first_commits: bool,
@@ -44,9 +35,9 @@ def test_two_ends_of_one_job(
     job = claim_one(connection, queue)
     arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
     one, other = shared_connect(), shared_connect(autocommit=True)
-    assert value(one, first, **arguments)
-    answer = aside(lambda: value(other, second, **arguments))
-    wait_until_blocked(connection, backend_pid(other))
+    assert one.call(first, **arguments)
+    answer = aside(lambda: other.call(second, **arguments))
+    wait_until_blocked(connection, other.pid)
     one.commit() if first_commits else one.rollback()
     assert answer.result(30) is not first_commits
     winner = first if first_commits else second
@@ -61,7 +52,7 @@ def test_two_ends_of_one_job(
 @pytest.mark.parametrize("end", ENDS)
 def test_a_late_end_meets_the_next_claim(
     shared_connect: Connect,
-    connection: AnyConnection,
+    connection: Session,
     shared_clock: Clock,
     end: str,
     claim_commits: bool,
@@ -73,57 +64,55 @@ def test_a_late_end_meets_the_next_claim(
     shared_clock.advance("31 seconds")
     claimer, other = shared_connect(), shared_connect(autocommit=True)
     quick = claim_one(claimer, queue)
-    answer = aside(lambda: value(other, end, job_id=slow.job_id, lease_token=slow.lease_token))
+    answer = aside(lambda: other.call(end, job_id=slow.job_id, lease_token=slow.lease_token))
     # a lease that ran out is extended by nobody, so there is nothing to wait for
     if end != "extend_lease":
-        wait_until_blocked(connection, backend_pid(other))
+        wait_until_blocked(connection, other.pid)
     claimer.commit() if claim_commits else claimer.rollback()
     assert answer.result(30) is (end != "extend_lease" and not claim_commits)
     if claim_commits:
-        assert value(connection, "ack", job_id=quick.job_id, lease_token=quick.lease_token)
+        assert connection.ack(job_id=quick.job_id, lease_token=quick.lease_token)
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_claims_pass_by_a_job_that_is_being_ended(
-    shared_connect: Connect, connection: AnyConnection, shared_clock: Clock, end: str
+    shared_connect: Connect, connection: Session, shared_clock: Clock, end: str
 ) -> None:
     queue = new_queue(connection)
     enqueue(connection, queue, "held")
     job = claim_one(connection, queue)
     ender = shared_connect()
-    assert value(ender, end, job_id=job.job_id, lease_token=job.lease_token)
+    assert ender.call(end, job_id=job.job_id, lease_token=job.lease_token)
     enqueue(connection, queue, "next")
     shared_clock.advance("31 seconds")
     connection.execute("set lock_timeout = '1s'")
     assert [found.payload for found in claim(connection, queue, 10)] == ["next"]
 
 
-def test_a_job_that_dies_while_it_is_purged(
-    shared_connect: Connect, connection: AnyConnection
-) -> None:
+def test_a_job_that_dies_while_it_is_purged(shared_connect: Connect, connection: Session) -> None:
     """It is gone afterwards, not a dead letter that the purge has not seen."""
     queue = new_queue(connection, max_attempts=1)
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     worker, purger = shared_connect(), shared_connect(autocommit=True)
-    assert value(worker, "nack", job_id=job.job_id, lease_token=job.lease_token)
-    purged = aside(lambda: value(purger, "purge_queue", queue=queue, all_jobs=True))
-    wait_until_blocked(connection, backend_pid(purger))
+    assert worker.nack(job_id=job.job_id, lease_token=job.lease_token)
+    purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
+    wait_until_blocked(connection, purger.pid)
     worker.commit()
     assert purged.result(30) == 1
     assert stats(connection, queue) == {}
 
 
 def test_a_job_that_is_acked_while_it_is_purged(
-    shared_connect: Connect, connection: AnyConnection
+    shared_connect: Connect, connection: Session
 ) -> None:
     queue = new_queue(connection)
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     worker, purger = shared_connect(), shared_connect(autocommit=True)
-    assert value(worker, "ack", job_id=job.job_id, lease_token=job.lease_token)
-    purged = aside(lambda: value(purger, "purge_queue", queue=queue, all_jobs=True))
-    wait_until_blocked(connection, backend_pid(purger))
+    assert worker.ack(job_id=job.job_id, lease_token=job.lease_token)
+    purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
+    wait_until_blocked(connection, purger.pid)
     worker.commit()
     assert purged.result(30) == 0
     assert row(connection, "select count(*) from pgq.archived_jobs where queue = %s", [queue]) == (
@@ -131,24 +120,22 @@ def test_a_job_that_is_acked_while_it_is_purged(
     )
 
 
-def test_two_redrives(shared_connect: Connect, connection: AnyConnection) -> None:
+def test_two_redrives(shared_connect: Connect, connection: Session) -> None:
     """The job comes back once."""
     queue = new_queue(connection, max_attempts=1)
     enqueue(connection, queue)
     job = claim_one(connection, queue)
-    value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
+    connection.nack(job_id=job.job_id, lease_token=job.lease_token)
     one, other = shared_connect(), shared_connect(autocommit=True)
-    assert value(one, "redrive", queue=queue, all_jobs=True) == 1
-    second = aside(lambda: value(other, "redrive", queue=queue, job_id=job.job_id))
-    wait_until_blocked(connection, backend_pid(other))
+    assert one.redrive(queue=queue, all_jobs=True) == 1
+    second = aside(lambda: other.redrive(queue=queue, job_id=job.job_id))
+    wait_until_blocked(connection, other.pid)
     one.commit()
     assert second.result(30) == 0
     assert stats(connection, queue) == {"ready": 1}
 
 
-def test_a_queue_dropped_under_its_producers(
-    shared_connect: Connect, connection: AnyConnection
-) -> None:
+def test_a_queue_dropped_under_its_producers(shared_connect: Connect, connection: Session) -> None:
     """Neither waits for the other; what comes late belongs to no queue."""
     queue = new_queue(connection)
     producer = shared_connect()
@@ -161,9 +148,7 @@ def test_a_queue_dropped_under_its_producers(
     assert stats(connection, queue) == {}
 
 
-def test_settings_change_while_jobs_move(
-    shared_connect: Connect, connection: AnyConnection
-) -> None:
+def test_settings_change_while_jobs_move(shared_connect: Connect, connection: Session) -> None:
     """An alter_queue that is not committed blocks neither producers nor workers."""
     queue = new_queue(connection)
     other = shared_connect()
@@ -171,6 +156,6 @@ def test_settings_change_while_jobs_move(
     connection.execute("set lock_timeout = '1s'")
     enqueue(connection, queue)
     job = claim_one(connection, queue)
-    assert value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token, delay="0")
+    assert connection.nack(job_id=job.job_id, lease_token=job.lease_token, delay="0")
     job = claim_one(connection, queue)
-    assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)

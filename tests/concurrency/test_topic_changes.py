@@ -8,24 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import (
-    PATIENCE,
-    WAYS_TO_PUBLISH,
-    Log,
-    blocked,
-    committed_offsets,
-    new_topic,
-    newest,
-    refused,
-    ways_to_publish,
-)
-from storage_support import started
+from support.log import WAYS_TO_PUBLISH, committed_offsets, new_topic, newest, ways_to_publish
+from support.session import Connect, Session, refused
+from support.waiting import PATIENCE, blocked, started
 
-OpenLog = Callable[..., Log]
 READERS = {"consumer_group": "readers"}
 
 
-def consumers(session: Log, topic: str) -> dict[str, Callable[[], Any]]:
+def consumers(session: Session, topic: str) -> dict[str, Callable[[], Any]]:
     """What a member of a group may have done in an open transaction."""
     return {
         "consume": lambda: session.consume(topic=topic, **READERS),
@@ -40,11 +30,15 @@ def consumers(session: Log, topic: str) -> dict[str, Callable[[], Any]]:
 
 @pytest.mark.parametrize("way", ["consume", "claim_offsets", "poll", "commit_offset", "seek"])
 def test_publishers_go_on_while_a_drop_waits_for_a_consumer(
-    open_log: OpenLog, log: Log, way: str
+    shared_connect: Connect, log: Session, way: str
 ) -> None:
     """No partition is held by a drop that does not know yet when it can go on."""
     topic = new_topic(log, partitions=3, messages=2)
-    consumer, dropper, publisher = open_log(), open_log(autocommit=True), open_log(autocommit=True)
+    consumer, dropper, publisher = (
+        shared_connect(),
+        shared_connect(autocommit=True),
+        shared_connect(autocommit=True),
+    )
     consumers(consumer, topic)[way]()
     dropping = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
     publisher.execute("set lock_timeout = '1s'")
@@ -60,10 +54,10 @@ def test_publishers_go_on_while_a_drop_waits_for_a_consumer(
     ).fetchone() == (0,)
 
 
-def test_a_drop_waits_for_a_consumer_that_comes_back(open_log: OpenLog, log: Log) -> None:
+def test_a_drop_waits_for_a_consumer_that_comes_back(shared_connect: Connect, log: Session) -> None:
     """Who rolled back does not get messages of a topic that was dropped meanwhile."""
     topic = new_topic(log, messages=2)
-    consumer, dropper = open_log(), open_log(autocommit=True)
+    consumer, dropper = shared_connect(), shared_connect(autocommit=True)
     assert consumer.consume(topic=topic, **READERS)
     dropping = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
     consumer.rollback()
@@ -74,12 +68,12 @@ def test_a_drop_waits_for_a_consumer_that_comes_back(open_log: OpenLog, log: Log
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 @pytest.mark.parametrize("first", ["alter_topic", "drop_group"])
 def test_more_partitions_while_a_group_is_dropped(
-    open_log: OpenLog, log: Log, first: str, ends: str
+    shared_connect: Connect, log: Session, first: str, ends: str
 ) -> None:
     """In either order both succeed, or one has to try again; no key is violated."""
     topic = new_topic(log, partitions=1, messages=1, groups=("readers", "others"))
-    early, late = open_log(), open_log(autocommit=True)
-    works: dict[str, Callable[[Log], Any]] = {
+    early, late = shared_connect(), shared_connect(autocommit=True)
+    works: dict[str, Callable[[Session], Any]] = {
         "alter_topic": lambda session: session.alter_topic(topic=topic, partitions=3),
         "drop_group": lambda session: session.drop_group(topic=topic, **READERS),
     }
@@ -100,11 +94,13 @@ def test_more_partitions_while_a_group_is_dropped(
 
 
 @pytest.mark.parametrize("first", ["alter_topic", "create_group"])
-def test_more_partitions_while_a_group_is_made(open_log: OpenLog, log: Log, first: str) -> None:
+def test_more_partitions_while_a_group_is_made(
+    shared_connect: Connect, log: Session, first: str
+) -> None:
     """In either order the group reads all of them."""
     topic = new_topic(log, partitions=1, groups=())
-    early, late = open_log(), open_log(autocommit=True)
-    works: dict[str, Callable[[Log], Any]] = {
+    early, late = shared_connect(), shared_connect(autocommit=True)
+    works: dict[str, Callable[[Session], Any]] = {
         "alter_topic": lambda session: session.alter_topic(topic=topic, partitions=3),
         "create_group": lambda session: session.create_group(topic=topic, **READERS),
     }
@@ -120,12 +116,12 @@ def test_more_partitions_while_a_group_is_made(open_log: OpenLog, log: Log, firs
 @pytest.mark.parametrize("first", ["alter_topic", "create_group"])
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_snapshot_from_before_the_other_change(
-    open_log: OpenLog, log: Log, level: str, first: str, waits: bool
+    shared_connect: Connect, log: Session, level: str, first: str, waits: bool
 ) -> None:
     """No group is left without some of the partitions: who comes second has to try again."""
     topic = new_topic(log, partitions=1, groups=())
-    early, late = open_log(), open_log(isolation_level=level)
-    works: dict[str, Callable[[Log], Any]] = {
+    early, late = shared_connect(), shared_connect(isolation_level=level)
+    works: dict[str, Callable[[Session], Any]] = {
         "alter_topic": lambda session: session.alter_topic(topic=topic, partitions=3),
         "create_group": lambda session: session.create_group(topic=topic, **READERS),
     }
@@ -146,7 +142,7 @@ def test_a_snapshot_from_before_the_other_change(
     assert committed_offsets(log, topic, "readers") == [0, 0, 0]
 
 
-def test_a_partition_that_a_group_lacks(log: Log) -> None:
+def test_a_partition_that_a_group_lacks(log: Session) -> None:
     """Should a group ever miss one, a member that names it hears of it, and does not hang."""
     topic = new_topic(log, partitions=2)
     log.execute("delete from pgq.group_partition where topic = %s and partition = 1", [topic])
@@ -154,11 +150,13 @@ def test_a_partition_that_a_group_lacks(log: Log) -> None:
 
 
 @pytest.mark.parametrize("first", ["drop_topic", "drop_group"])
-def test_a_group_that_is_dropped_beside_its_topic(open_log: OpenLog, log: Log, first: str) -> None:
+def test_a_group_that_is_dropped_beside_its_topic(
+    shared_connect: Connect, log: Session, first: str
+) -> None:
     """In either order: the one that comes second finds nothing, or has nothing more to do."""
     topic = new_topic(log, partitions=2, messages=1)
-    early, late = open_log(), open_log(autocommit=True)
-    works: dict[str, Callable[[Log], Any]] = {
+    early, late = shared_connect(), shared_connect(autocommit=True)
+    works: dict[str, Callable[[Session], Any]] = {
         "drop_topic": lambda session: session.drop_topic(topic=topic),
         "drop_group": lambda session: session.drop_group(topic=topic, **READERS),
     }
@@ -177,10 +175,10 @@ def test_a_group_that_is_dropped_beside_its_topic(open_log: OpenLog, log: Log, f
 # ---------------------------------------------------------------------------- publishers
 
 
-def test_drop_topic_waits_for_a_publisher(open_log: OpenLog, log: Log) -> None:
+def test_drop_topic_waits_for_a_publisher(shared_connect: Connect, log: Session) -> None:
     """What was being published is published, then all of it goes."""
     topic = new_topic(log, partitions=2)
-    publisher, dropper = open_log(), open_log(autocommit=True)
+    publisher, dropper = shared_connect(), shared_connect(autocommit=True)
     publisher.publish(topic=topic, payload=1, partition=1)
     waiting = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
     publisher.publish(topic=topic, payload=2, partition=1)
@@ -190,10 +188,12 @@ def test_drop_topic_waits_for_a_publisher(open_log: OpenLog, log: Log) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS_TO_PUBLISH)
-def test_a_publisher_that_waited_for_drop_topic(open_log: OpenLog, log: Log, way: str) -> None:
+def test_a_publisher_that_waited_for_drop_topic(
+    shared_connect: Connect, log: Session, way: str
+) -> None:
     """It finds no topic; when the drop is rolled back it goes on."""
     topic = new_topic(log, partitions=8)
-    dropper, publisher = open_log(), open_log(autocommit=True)
+    dropper, publisher = shared_connect(), shared_connect(autocommit=True)
     write = ways_to_publish(publisher, topic)[way]
 
     dropper.drop_topic(topic=topic)
@@ -209,13 +209,15 @@ def test_a_publisher_that_waited_for_drop_topic(open_log: OpenLog, log: Log, way
     assert caught.value.sqlstate == "MQ001"
 
 
-def test_drop_topic_and_a_publisher_that_changes_segment(open_log: OpenLog, log: Log) -> None:
+def test_drop_topic_and_a_publisher_that_changes_segment(
+    shared_connect: Connect, log: Session
+) -> None:
     """A publisher that has its partition and then needs the topic does not deadlock with a drop.
 
     It came while the drop waited for another publisher, so the drop waits for it as well.
     """
     topic = new_topic(log, partitions=2)
-    first, dropper, second = open_log(), open_log(autocommit=True), open_log()
+    first, dropper, second = shared_connect(), shared_connect(autocommit=True), shared_connect()
     first.publish(topic=topic, payload=1, partition=0)
     log.alter_topic(topic=topic, retention="3 days")
     dropping = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
@@ -227,10 +229,10 @@ def test_drop_topic_and_a_publisher_that_changes_segment(open_log: OpenLog, log:
     refused("MQ001", log.publish, topic=topic, payload=1)
 
 
-def test_alter_topic_beside_open_publishers(open_log: OpenLog, log: Log) -> None:
+def test_alter_topic_beside_open_publishers(shared_connect: Connect, log: Session) -> None:
     """New partitions and a new retention wait for nobody; what is open is stored all the same."""
     topic = new_topic(log, partitions=1)
-    publisher, altering = open_log(), open_log(autocommit=True)
+    publisher, altering = shared_connect(), shared_connect(autocommit=True)
     publisher.publish(topic=topic, payload=1)
     altering.execute("set lock_timeout = '2s'")
     altering.alter_topic(topic=topic, partitions=2, retention="5 days")
@@ -244,11 +246,11 @@ def test_alter_topic_beside_open_publishers(open_log: OpenLog, log: Log) -> None
 
 @pytest.mark.parametrize("way", [*WAYS_TO_PUBLISH, "publish unkeyed"])
 def test_a_publisher_that_waited_while_the_topic_was_made_anew(
-    open_log: OpenLog, log: Log, way: str
+    shared_connect: Connect, log: Session, way: str
 ) -> None:
     """A topic is dropped and made again in one transaction: who waited writes to the new one."""
     topic = new_topic(log, partitions=1, messages=5)
-    keep, renewer, publisher = open_log(), open_log(), open_log(autocommit=True)
+    keep, renewer, publisher = shared_connect(), shared_connect(), shared_connect(autocommit=True)
     keep.commit()
     write = {
         **ways_to_publish(publisher, topic),

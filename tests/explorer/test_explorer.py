@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from databases import Databases
 from explorer.explore import Explorer, names
 from explorer.plant import FAULTS, Fault, plant
+from support.databases import Databases
 
 SEED = 1
 TRIALS = {"random": 140, "pairs": 120}

@@ -8,10 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bulk_support import begin, contents_of, numbers, stage, staged
-from pgq import Client, WriteLost
 from pgq.embedded import Server
-from support import install_script, wait_until
+from support.bulk import begin, contents_of, numbers, stage, staged
+from support.house import install_script
+from support.session import Session, refused
+from support.waiting import wait_until
 
 StartServer = Callable[..., Server]
 
@@ -22,103 +23,104 @@ TARGET = {"topic": "t", "producer": "job", "seq": 1}
 def server(start_server: StartServer) -> Server:
     """A server with a topic of one partition."""
     server = start_server(settings={"max_wal_senders": "4"})
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+    with Session.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
-        Client(connection).create_topic("t", partitions=1)
+        connection.create_topic(topic="t", partitions=1)
     return server
 
 
 @pytest.fixture
-def crash(server: Server) -> Iterator[Callable[[], Client]]:
-    """Kill the server and start it again; the client is on a new connection."""
+def crash(server: Server) -> Iterator[Callable[[], Session]]:
+    """Kill the server and start it again; the connection is on a new connection."""
     opened: list[psycopg.Connection] = []
 
-    def again() -> Client:
+    def again() -> Session:
         if opened:
             server.kill()
             server.restart()
             opened.pop().close()
-        opened.append(psycopg.connect(server.dsn, autocommit=True))
-        return Client(opened[0])
+        opened.append(Session.connect(server.dsn, autocommit=True))
+        return opened[0]
 
     yield again
     for connection in opened:
         connection.close()
 
 
-def written_once(client: Client, count: int) -> None:
+def written_once(connection: Session, count: int) -> None:
     """Started again, the write works, and exactly once."""
-    state = client.begin_write(**TARGET)
+    state = connection.begin_write(**TARGET)
     assert not state.repeated
     for task in range(2):
-        stage(client, state.write_id, numbers(1, count), task=task)
-    assert client.commit_write(state.write_id, expected_messages=2 * count).messages == 2 * count
-    assert client.begin_write(**TARGET).repeated
-    assert contents_of(client, "t") == {0: numbers(1, count) * 2}
+        stage(connection, state.write_id, numbers(1, count), task=task)
+    assert (
+        connection.commit_write(write_id=state.write_id, expected_messages=2 * count).messages
+        == 2 * count
+    )
+    assert connection.begin_write(**TARGET).repeated
+    assert contents_of(connection, "t") == {0: numbers(1, count) * 2}
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 2])
-def test_killed_before_the_commit(crash: Callable[[], Client], tasks: int) -> None:
+def test_killed_before_the_commit(crash: Callable[[], Session], tasks: int) -> None:
     """What was staged is gone, so the write is lost, however much of it there was."""
-    client = crash()
-    write_id = begin(client, **TARGET)
+    connection = crash()
+    write_id = begin(connection, **TARGET)
     for task in range(tasks):
-        assert stage(client, write_id, numbers(1, 3), task=task)
-    client = crash()
-    with pytest.raises(WriteLost, match="cannot go on") as caught:
-        client.commit_write(write_id)
-    assert "crashed" in str(caught.value.detail)
-    with pytest.raises(WriteLost):
-        stage(client, write_id, numbers(1, 3), task=tasks)
-    assert contents_of(client, "t") == {}
-    written_once(client, 3)
-    assert staged(client.connection) == 0
+        assert stage(connection, write_id, numbers(1, 3), task=task)
+    connection = crash()
+    lost = refused("MQ008", connection.commit_write, write_id=write_id)
+    assert "cannot go on" in str(lost)
+    assert "crashed" in str(lost.diag.message_detail)
+    refused("MQ008", lambda: stage(connection, write_id, numbers(1, 3), task=tasks))
+    assert contents_of(connection, "t") == {}
+    written_once(connection, 3)
+    assert staged(connection) == 0
 
 
-def test_killed_after_the_commit(crash: Callable[[], Client]) -> None:
+def test_killed_after_the_commit(crash: Callable[[], Session]) -> None:
     """What was acknowledged is there, and known."""
-    client = crash()
-    write_id = begin(client, **TARGET)
-    stage(client, write_id, numbers(1, 3))
-    done = client.commit_write(write_id)
-    client = crash()
-    again = client.begin_write(**TARGET)
+    connection = crash()
+    write_id = begin(connection, **TARGET)
+    stage(connection, write_id, numbers(1, 3))
+    done = connection.commit_write(write_id=write_id)
+    connection = crash()
+    again = connection.begin_write(**TARGET)
     assert again.repeated
-    assert client.commit_write(write_id) == again
+    assert connection.commit_write(write_id=write_id) == again
     assert (again.messages, again.committed_at) == (3, done.committed_at)
-    assert contents_of(client, "t") == {0: numbers(1, 3)}
+    assert contents_of(connection, "t") == {0: numbers(1, 3)}
 
 
-def test_killed_within_the_commit(crash: Callable[[], Client], server: Server) -> None:
+def test_killed_within_the_commit(crash: Callable[[], Session], server: Server) -> None:
     """Nothing is there: the staging went with the transaction."""
-    client = crash()
-    write_id = begin(client, **TARGET)
-    stage(client, write_id, numbers(1, 3))
-    with psycopg.connect(server.dsn) as session:
-        Client(session).commit_write(write_id)
-        client = crash()
+    connection = crash()
+    write_id = begin(connection, **TARGET)
+    stage(connection, write_id, numbers(1, 3))
+    with Session.connect(server.dsn) as session:
+        session.commit_write(write_id=write_id)
+        connection = crash()
         with pytest.raises(psycopg.OperationalError):
             session.execute("select 1")
-    assert contents_of(client, "t") == {}
-    with pytest.raises(WriteLost):
-        client.commit_write(write_id)
-    written_once(client, 5)
+    assert contents_of(connection, "t") == {}
+    refused("MQ008", connection.commit_write, write_id=write_id)
+    written_once(connection, 5)
 
 
-def test_killed_between_chunks_that_are_published(crash: Callable[[], Client]) -> None:
+def test_killed_between_chunks_that_are_published(crash: Callable[[], Session]) -> None:
     """Those that were acknowledged stay, the write goes on, and repeated ones are left out."""
-    client = crash()
-    write_id = begin(client, **TARGET, atomic=False)
-    assert stage(client, write_id, numbers(1, 2), last_chunk=False)
-    client = crash()
-    assert not stage(client, write_id, numbers(1, 2), last_chunk=False)
-    assert stage(client, write_id, numbers(3, 4), chunk=1)
-    assert client.commit_write(write_id).messages == 4
-    assert contents_of(client, "t") == {0: numbers(1, 4)}
+    connection = crash()
+    write_id = begin(connection, **TARGET, atomic=False)
+    assert stage(connection, write_id, numbers(1, 2), last_chunk=False)
+    connection = crash()
+    assert not stage(connection, write_id, numbers(1, 2), last_chunk=False)
+    assert stage(connection, write_id, numbers(3, 4), chunk=1)
+    assert connection.commit_write(write_id=write_id).messages == 4
+    assert contents_of(connection, "t") == {0: numbers(1, 4)}
 
 
 def test_a_standby_takes_over(
-    server: Server, start_server: StartServer, crash: Callable[[], Client]
+    server: Server, start_server: StartServer, crash: Callable[[], Session]
 ) -> None:
     """What is staged is not replicated: the write is lost there, and started again it works."""
     folder: Path = server.directory / "standby"
@@ -129,13 +131,13 @@ def test_a_standby_takes_over(
     )
     folder.chmod(0o755)
     standby = start_server(folder, settings={"hot_standby": "on"})
-    client = crash()
-    write_id = begin(client, **TARGET)
+    connection = crash()
+    write_id = begin(connection, **TARGET)
     for task in range(2):
-        stage(client, write_id, numbers(1, 3), task=task)
-    row = client.connection.execute("select pg_current_wal_flush_lsn()").fetchone()
+        stage(connection, write_id, numbers(1, 3), task=task)
+    row = connection.execute("select pg_current_wal_flush_lsn()").fetchone()
     assert row is not None
-    with psycopg.connect(standby.dsn, autocommit=True) as connection:
+    with Session.connect(standby.dsn, autocommit=True) as connection:
         wait_until(
             lambda: (
                 connection.execute("select pg_last_wal_replay_lsn() >= %s::pg_lsn", row).fetchone()
@@ -145,7 +147,6 @@ def test_a_standby_takes_over(
         )
         server.kill()
         connection.execute("select pg_promote(wait => true)")
-        successor = Client(connection)
-        with pytest.raises(WriteLost):
-            successor.commit_write(write_id)
+        successor = connection
+        refused("MQ008", successor.commit_write, write_id=write_id)
         written_once(successor, 3)

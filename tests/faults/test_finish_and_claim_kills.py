@@ -9,18 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    claim,
-    claim_one,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from support import Clock, wait_until
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
+from support.waiting import wait_until
 
 # Says how many jobs it has done, and waits to be killed where it is told to stop. The effect of a
 # job is in the transaction that finishes it.
@@ -58,7 +50,7 @@ while True:
 
 
 @pytest.fixture
-def connection(shared_connect: Connect) -> AnyConnection:
+def connection(shared_connect: Connect) -> Session:
     connection = shared_connect(autocommit=True)
     connection.execute("drop table if exists public.effect")
     connection.execute("create table public.effect (job_id bigint)")
@@ -86,7 +78,7 @@ def victim(dsn: str, queue: str, mode: str, stop: str) -> Iterator[subprocess.Po
         process.wait()
 
 
-def gone(connection: AnyConnection) -> bool:
+def gone(connection: Session) -> bool:
     """Whether the server has noticed that the victims are dead."""
     return row(
         connection,
@@ -94,12 +86,12 @@ def gone(connection: AnyConnection) -> bool:
     ) == (0,)
 
 
-def effects(connection: AnyConnection) -> list[int]:
+def effects(connection: Session) -> list[int]:
     rows = connection.execute("select job_id from public.effect order by 1").fetchall()
     return [job_id for (job_id,) in rows]
 
 
-def finished(connection: AnyConnection, queue: str) -> list[int]:
+def finished(connection: Session, queue: str) -> list[int]:
     rows = connection.execute(
         "select job_id from pgq.archived_jobs where queue = %s order by 1", [queue]
     ).fetchall()
@@ -108,7 +100,7 @@ def finished(connection: AnyConnection, queue: str) -> list[int]:
 
 @pytest.mark.parametrize("stop", ["committed 2", "worked 2"])
 def test_between_two_calls(
-    shared_dsn: str, connection: AnyConnection, shared_clock: Clock, stop: str
+    shared_dsn: str, connection: Session, shared_clock: Clock, stop: str
 ) -> None:
     """The jobs that were finished stay so; the one that it had comes back when its lease ends."""
     queue = new_queue(connection)
@@ -122,12 +114,12 @@ def test_between_two_calls(
     shared_clock.advance("31 seconds")
     back = [job for job in claim(connection, queue, 10) if job.job_id == ids[1]]
     assert [job.attempt for job in back] == [2]
-    assert value(connection, "ack", job_id=ids[1], lease_token=back[0].lease_token)
+    assert connection.ack(job_id=ids[1], lease_token=back[0].lease_token)
 
 
 @pytest.mark.parametrize("stop", ["worked 1", "called 1"])
 def test_before_the_commit(
-    shared_dsn: str, connection: AnyConnection, shared_clock: Clock, stop: str
+    shared_dsn: str, connection: Session, shared_clock: Clock, stop: str
 ) -> None:
     """Both halves are undone: the next job is free at once, the last one is still leased."""
     queue = new_queue(connection)
@@ -145,7 +137,7 @@ def test_before_the_commit(
     assert back == {ids[0]: 2, ids[1]: 2}
 
 
-def test_some_of_many(shared_dsn: str, connection: AnyConnection, shared_clock: Clock) -> None:
+def test_some_of_many(shared_dsn: str, connection: Session, shared_clock: Clock) -> None:
     """Workers in transactions, half of them killed at any moment: each effect exactly once."""
     queue = new_queue(connection, no_limit=["max_attempts"])
     ids = enqueue_many(connection, queue, 300)

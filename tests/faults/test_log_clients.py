@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, newest, offsets
-from support import Clock, wait_until
+from support.clock import Clock
+from support.log import committed_offsets, new_topic, newest, offsets
+from support.session import Session
+from support.waiting import wait_until
 
-CLIENT = Path(__file__).resolve().parents[1] / "log_client.py"
+CLIENT = Path(__file__).with_name("log_client.py")
 READERS = {"consumer_group": "readers"}
 
 
 @pytest.fixture
-def work(log: Log) -> Callable[[], list[int]]:
+def work(log: Session) -> Callable[[], list[int]]:
     """A table that clients write to; gives the offsets that they have worked on, in order."""
     log.execute("drop table if exists public.work")
     log.execute(
@@ -38,7 +40,7 @@ def run(dsn: str, topic: str, way: str) -> None:
     subprocess.run([sys.executable, CLIENT, dsn, topic, way], check=True, capture_output=True)
 
 
-def kill_at(log: Log, dsn: str, topic: str, way: str, step: str) -> None:
+def kill_at(log: Session, dsn: str, topic: str, way: str, step: str) -> None:
     """Let a client reach a step, kill it with -9, and wait until the server has noticed."""
     name = "killed"
     before = backends(log, name)
@@ -62,7 +64,7 @@ def kill_at(log: Log, dsn: str, topic: str, way: str, step: str) -> None:
     wait_until(lambda: backends(log, name) == 0, what="for the server to miss the client")
 
 
-def backends(log: Log, name: str) -> int:
+def backends(log: Session, name: str) -> int:
     """How many clients of that name the server knows."""
     row = log.execute(
         "select count(*) from pg_stat_activity where application_name = %s", [name]
@@ -73,7 +75,7 @@ def backends(log: Log, name: str) -> int:
 
 @pytest.mark.parametrize("step", ["claimed", "fetched", "worked", "committed"])
 def test_in_the_transaction_of_the_work(
-    shared_dsn: str, log: Log, work: Callable[[], list[int]], step: str
+    shared_dsn: str, log: Session, work: Callable[[], list[int]], step: str
 ) -> None:
     """Before the commit all comes back at once, after it nothing does: each effect exactly once."""
     topic = new_topic(log, messages=5)
@@ -93,7 +95,7 @@ def test_in_the_transaction_of_the_work(
 @pytest.mark.parametrize("step", ["polled", "worked", "committed a part", "committed"])
 def test_leased(
     shared_dsn: str,
-    log: Log,
+    log: Session,
     shared_clock: Clock,
     work: Callable[[], list[int]],
     step: str,
@@ -124,7 +126,7 @@ def test_leased(
 
 
 @pytest.mark.parametrize("step", ["fetched", "worked", "committed"])
-def test_manual(shared_dsn: str, log: Log, work: Callable[[], list[int]], step: str) -> None:
+def test_manual(shared_dsn: str, log: Session, work: Callable[[], list[int]], step: str) -> None:
     """At least once: what was not committed is fetched again, at once and in order."""
     topic = new_topic(log, messages=5)
     kill_at(log, shared_dsn, topic, "manual", step)
@@ -140,7 +142,7 @@ def test_manual(shared_dsn: str, log: Log, work: Callable[[], list[int]], step: 
 
 
 @pytest.mark.parametrize("step", ["fetched", "worked", "committed"])
-def test_external(shared_dsn: str, log: Log, work: Callable[[], list[int]], step: str) -> None:
+def test_external(shared_dsn: str, log: Session, work: Callable[[], list[int]], step: str) -> None:
     """The reader's own offset decides: kept with the work, each effect is there exactly once."""
     topic = new_topic(log, messages=5)
     kill_at(log, shared_dsn, topic, "external", step)
@@ -153,7 +155,7 @@ def test_external(shared_dsn: str, log: Log, work: Callable[[], list[int]], step
 
 
 @pytest.mark.parametrize("step", ["published", "published a batch", "committed"])
-def test_publishing(shared_dsn: str, log: Log, step: str) -> None:
+def test_publishing(shared_dsn: str, log: Session, step: str) -> None:
     """All of the transaction or nothing; no gap is left and the partition is free at once."""
     topic = new_topic(log, messages=1)
     kill_at(log, shared_dsn, topic, "publishing", step)

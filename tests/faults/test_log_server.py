@@ -11,9 +11,11 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from log_support import PATIENCE, Log, aside, committed_offsets, newest, offsets
 from pgq.embedded import Server
-from support import install_script, wait_until
+from support.house import install_script
+from support.log import committed_offsets, newest, offsets
+from support.session import Session
+from support.waiting import PATIENCE, aside, wait_until
 
 StartServer = Callable[..., Server]
 
@@ -27,13 +29,13 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
     no gap; what was in flight is there wholly or not at all. Then all of it is consumed to the end.
     """
     server = start_server()
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+    with Session.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
         connection.execute(
             "create table work (partition int, log_offset bigint, payload jsonb,"
             " primary key (partition, log_offset))"
         )
-        log = Log(connection)
+        log = connection
         log.create_topic(topic="load", partitions=PARTITIONS)
         for group in ("exact", "leased", "manual"):
             log.create_group(topic="load", consumer_group=group)
@@ -45,19 +47,19 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
     committed: list[tuple[str, int, int]] = []
     stop = threading.Event()
 
-    def client(work: Callable[[Log], None]) -> None:
+    def client(work: Callable[[Session], None]) -> None:
         with contextlib.suppress(psycopg.OperationalError):
-            connection = psycopg.connect(server.dsn)
+            connection = Session.connect(server.dsn)
             while not stop.is_set():
-                work(Log(connection))
+                work(connection)
 
-    def publish_one(log: Log) -> None:
+    def publish_one(log: Session) -> None:
         number = next(numbers)
         place = log.publish(topic="load", payload=number)
         log.commit()
         published.append((place.partition, place.log_offset, number))
 
-    def publish_many(log: Log) -> None:
+    def publish_many(log: Session) -> None:
         batch = [next(numbers) for _ in range(7)]
         batches.append({*batch})
         keys = [f"k{number}" for number in batch]
@@ -75,14 +77,14 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
         log.commit()
         published.extend(rows)
 
-    def consume_exactly(log: Log) -> None:
+    def consume_exactly(log: Session) -> None:
         rows = log.consume(topic="load", consumer_group="exact", max_messages=10)
         for row in rows:
             log.execute("insert into work values (%s, %s, %s)", [*row[:2], Jsonb(row.payload)])
         log.commit()
         consumed.extend((row.partition, row.log_offset) for row in rows)
 
-    def consume_leased(log: Log) -> None:
+    def consume_leased(log: Session) -> None:
         rows = log.poll(topic="load", consumer_group="leased", max_messages=10)
         log.commit()
         if rows:
@@ -97,7 +99,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
             log.commit()
             committed.append(("leased", last.partition, last.log_offset))
 
-    def consume_by_hand(log: Log) -> None:
+    def consume_by_hand(log: Session) -> None:
         rows = log.fetch(topic="load", consumer_group="manual", max_messages=10, partition=0)
         if rows:
             log.commit_offset(
@@ -121,8 +123,8 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
         ended.result(PATIENCE)
 
     server.start()
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        log = Log(connection)
+    with Session.connect(server.dsn, autocommit=True) as connection:
+        log = connection
         last_offsets = [newest(log, "load", partition) for partition in range(PARTITIONS)]
         stored = {}
         for partition, highest in enumerate(last_offsets):
@@ -153,6 +155,6 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
         assert len(work_done(log)) == len(stored) + 5
 
 
-def work_done(log: Log) -> list[Any]:
+def work_done(log: Session) -> list[Any]:
     """The places of the messages that have had their effect."""
     return log.execute("select partition, log_offset from work").fetchall()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import psycopg
 import pytest
 
-from log_support import Log, aside, newest, offsets, refused
 from pgq.embedded import Server
-from support import install_script, wait_until
+from support.house import install_script
+from support.log import newest, offsets
+from support.session import Session, refused
+from support.waiting import aside, wait_until
 
 StartServer = Callable[..., Server]
 
@@ -18,9 +19,9 @@ StartServer = Callable[..., Server]
 def primary(start_server: StartServer) -> Server:
     """A server with pgq and a topic."""
     server = start_server(settings={"fsync": "off", "max_wal_senders": "4"})
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+    with Session.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
-        log = Log(connection)
+        log = connection
         log.create_topic(topic="t", partitions=1)
         log.create_group(topic="t", consumer_group="readers")
         log.publish_batch(topic="t", payloads=[1, 2, 3])
@@ -43,10 +44,10 @@ def standby(primary: Server, start_server: StartServer) -> Server:
 def test_reading_on_a_standby(primary: Server, standby: Server) -> None:
     """Reads work there, writes are refused, and a range that has not arrived is never shortened."""
     with (
-        psycopg.connect(primary.dsn, autocommit=True) as above,
-        psycopg.connect(standby.dsn, autocommit=True) as below,
+        Session.connect(primary.dsn, autocommit=True) as above,
+        Session.connect(standby.dsn, autocommit=True) as below,
     ):
-        writer, reader = Log(above), Log(below)
+        writer, reader = above, below
         assert below.execute("select pg_is_in_recovery()").fetchone() == (True,)
 
         def read(first: int, last: int) -> list[int]:

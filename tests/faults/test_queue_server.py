@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import psycopg
 
-from jobs import AnyConnection, claim, cleanup, enqueue, enqueue_many, new_queue, stats, value
-from log_support import aside
 from pgq.embedded import Server
-from support import install_script, wait_until
+from support.house import install_script
+from support.queue import claim, enqueue, enqueue_many, new_queue, stats
+from support.session import Session
+from support.waiting import aside, wait_until
 
 StartServer = Callable[..., Server]
 
@@ -19,7 +20,7 @@ StartServer = Callable[..., Server]
 def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
     """Jobs enqueued are there, jobs acked stay so, and the queue works on, twice over."""
     server = start_server()
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+    with Session.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
         queue = new_queue(connection, lease="2 seconds", no_limit=["max_attempts"])
 
@@ -28,15 +29,15 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
     twice: set[int] = set()
     lock = threading.Lock()
 
-    def until_the_crash(work: Callable[[AnyConnection], None]) -> None:
+    def until_the_crash(work: Callable[[Session], None]) -> None:
         try:
-            with psycopg.connect(server.dsn, autocommit=True) as session:
+            with Session.connect(server.dsn, autocommit=True) as session:
                 while True:
                     work(session)
         except psycopg.OperationalError:
             return
 
-    def produce(session: AnyConnection) -> None:
+    def produce(session: Session) -> None:
         if random.random() < 0.1:
             ids = enqueue_many(session, queue, 10)
         else:
@@ -44,13 +45,13 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
         with lock:
             enqueued.update(ids)
 
-    def consume(session: AnyConnection) -> None:
+    def consume(session: Session) -> None:
         for job in claim(session, queue, 3):
             assert job.payload is not None
             arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
             if random.random() < 0.1:
-                assert value(session, "nack", **arguments, delay="0")
-            elif value(session, "ack", **arguments):
+                assert session.nack(**arguments, delay="0")
+            elif session.ack(**arguments):
                 with lock:
                     twice.update({job.job_id} & acked)
                     acked.add(job.job_id)
@@ -67,7 +68,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
             thread.result(60)
         server.restart()
 
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+    with Session.connect(server.dsn, autocommit=True) as connection:
         finished = {
             job_id
             for (job_id,) in connection.execute("select job_id from pgq.archived_jobs").fetchall()
@@ -80,7 +81,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
             for job in claim(connection, queue, 1000):
                 assert job.payload is not None
                 arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
-                assert value(connection, "ack", **arguments)
+                assert connection.ack(**arguments)
                 rest.add(job.job_id)
             return stats(connection, queue) == {}
 
@@ -89,4 +90,4 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
         assert not twice
         assert not rest & finished
         assert enqueued <= finished | rest
-        assert cleanup(connection) == []
+        assert connection.cleanup() == []

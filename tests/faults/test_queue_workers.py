@@ -10,19 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from support import Clock, wait_until
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
+from support.waiting import wait_until
 
 # Says which step it has done, and waits to be killed where it is told to stop.
 WORKER = """
@@ -57,7 +48,7 @@ while True:
 
 
 @pytest.fixture
-def connection(shared_connect: Connect) -> AnyConnection:
+def connection(shared_connect: Connect) -> Session:
     connection = shared_connect(autocommit=True)
     connection.execute("drop table if exists public.effect")
     connection.execute("create table public.effect (job_id bigint)")
@@ -85,7 +76,7 @@ def victim(dsn: str, queue: str, mode: str, stop: str) -> Iterator[subprocess.Po
         process.wait()
 
 
-def gone(connection: AnyConnection) -> bool:
+def gone(connection: Session) -> bool:
     """Whether the server has noticed that the victims are dead."""
     return row(
         connection,
@@ -94,9 +85,7 @@ def gone(connection: AnyConnection) -> bool:
 
 
 @pytest.mark.parametrize("step", ["claimed", "worked"])
-def test_in_mid_job(
-    shared_dsn: str, connection: AnyConnection, shared_clock: Clock, step: str
-) -> None:
+def test_in_mid_job(shared_dsn: str, connection: Session, shared_clock: Clock, step: str) -> None:
     """When the lease ends the job goes to another worker, as the next attempt."""
     queue = new_queue(connection)
     job_id = enqueue(connection, queue, "x")
@@ -107,11 +96,11 @@ def test_in_mid_job(
     shared_clock.advance("31 seconds")
     job = claim_one(connection, queue)
     assert (job.job_id, job.attempt, job.payload) == (job_id, 2, "x")
-    assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
 
 
 @pytest.mark.parametrize("step", ["claimed", "worked", "acked"])
-def test_in_mid_transaction(shared_dsn: str, connection: AnyConnection, step: str) -> None:
+def test_in_mid_transaction(shared_dsn: str, connection: Session, step: str) -> None:
     """The job is free at once, as if nobody had had it, and its effect is undone."""
     queue = new_queue(connection)
     job_id = enqueue(connection, queue)
@@ -127,7 +116,7 @@ def test_in_mid_transaction(shared_dsn: str, connection: AnyConnection, step: st
 
 
 @pytest.mark.parametrize("mode", ["autocommit", "transaction"])
-def test_after_the_end(shared_dsn: str, connection: AnyConnection, mode: str) -> None:
+def test_after_the_end(shared_dsn: str, connection: Session, mode: str) -> None:
     """What was acked stays so."""
     queue = new_queue(connection)
     enqueue(connection, queue)
@@ -139,7 +128,7 @@ def test_after_the_end(shared_dsn: str, connection: AnyConnection, mode: str) ->
 
 
 def test_a_job_that_kills_its_workers(
-    shared_dsn: str, connection: AnyConnection, shared_clock: Clock
+    shared_dsn: str, connection: Session, shared_clock: Clock
 ) -> None:
     """It ends in the dead letters: crashes count as attempts."""
     queue = new_queue(connection, max_attempts=2)
@@ -152,7 +141,7 @@ def test_a_job_that_kills_its_workers(
     assert stats(connection, queue) == {"dead": 1}
 
 
-def test_some_of_many(shared_dsn: str, connection: AnyConnection) -> None:
+def test_some_of_many(shared_dsn: str, connection: Session) -> None:
     """Workers in transactions, some of them killed at any moment: each effect exactly once."""
     queue = new_queue(connection)
     ids = enqueue_many(connection, queue, 400)
@@ -177,7 +166,7 @@ def test_some_of_many(shared_dsn: str, connection: AnyConnection) -> None:
     # those that the dead ones held when the others looked last
     for job in claim(connection, queue, 10):
         connection.execute("insert into public.effect (job_id) values (%s)", [job.job_id])
-        assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+        assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
     done = connection.execute("select job_id from public.effect order by job_id").fetchall()
     assert [job_id for (job_id,) in done] == ids
     assert stats(connection, queue) == {}

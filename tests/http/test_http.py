@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from support import Postgrest
+from support.postgrest import Postgrest
 
 
 @dataclass(frozen=True)

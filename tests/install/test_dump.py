@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from catalog import describe
-from install_support import ROUTES
 from pgq.embedded import Server
+from support.install import ROUTES
 
 Connection = psycopg.Connection[Any]
 

@@ -13,7 +13,7 @@ import pgq.migrate
 from build import version
 from pgq.embedded import Server
 from pgq.migrate import Migration, MigrationError, available_versions, migrate, plan
-from support import backend_pid, wait_until_blocked
+from support.waiting import wait_until_blocked
 
 
 def test_installs_and_then_finds_nothing_to_do(server: Server, empty_database: str) -> None:
@@ -51,7 +51,7 @@ def test_a_migrator_waits_for_the_one_before(server: Server, empty_database: str
         first.execute("select 1")  # a transaction that stays open
         migrate(first)
         waiting = pool.submit(migrate, second)
-        wait_until_blocked(observer, backend_pid(second))
+        wait_until_blocked(observer, second.pid)
         first.commit()
         assert waiting.result(timeout=10) == Migration(version(), version(), ())
 

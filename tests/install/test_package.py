@@ -15,7 +15,7 @@ import pytest
 from build import migration_path, version
 from pgq.embedded import Server
 from pgq.embedded._binaries import candidates
-from support import ROOT
+from support.house import ROOT
 
 
 @pytest.fixture(scope="module")

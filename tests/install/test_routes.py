@@ -9,9 +9,9 @@ import pytest
 
 from build import migration_path
 from catalog import GOLDEN, describe
-from install_support import CHAINS, ROUTES
 from pgq.embedded import Server
 from pgq.migrate import migrate
+from support.install import CHAINS, ROUTES
 
 
 @pytest.mark.parametrize("chain", CHAINS)

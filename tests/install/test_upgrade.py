@@ -17,9 +17,9 @@ import pytest
 import build
 import upgrade
 from catalog import describe
-from install_support import ROUTES
 from pgq.embedded import Server
-from support import ROOT
+from support.house import ROOT
+from support.install import ROUTES
 
 Connection = psycopg.Connection[Any]
 

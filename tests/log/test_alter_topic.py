@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from log_support import Log, committed_offsets, new_name, new_topic, offsets, refused, unchanged
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, new_name, refused, unchanged
 
 
-def test_null_keeps(log: Log) -> None:
+def test_null_keeps(log: Session) -> None:
     """What is not given stays; created_at stays, updated_at moves."""
-    topic = new_name()
+    topic = new_name("topic")
     made = log.create_topic(topic=topic, partitions=2, retention="3 days", max_bytes=10**7)
     altered = log.alter_topic(topic=topic)
     assert altered[:6] == made[:6]
     assert altered.updated_at > made.updated_at
 
 
-def test_each_setting(log: Log) -> None:
+def test_each_setting(log: Session) -> None:
     """Retention, size limit and notifications change one by one."""
     topic = new_topic(log)
     assert log.alter_topic(topic=topic, retention="1 hour").retention == timedelta(hours=1)
@@ -25,16 +26,16 @@ def test_each_setting(log: Log) -> None:
     assert log.alter_topic(topic=topic)[1:5] == (1, timedelta(hours=1), 10**6, True)
 
 
-def test_no_limit_lifts(log: Log) -> None:
+def test_no_limit_lifts(log: Session) -> None:
     """Since null keeps, a limit is lifted by its name."""
-    topic = new_name()
+    topic = new_name("topic")
     log.create_topic(topic=topic, max_bytes=10**6)
     assert log.alter_topic(topic=topic, no_limit=["max_bytes"])[2:4] == (timedelta(days=7), None)
     assert log.alter_topic(topic=topic, no_limit=["retention"]).retention is None
     assert log.alter_topic(topic=topic, no_limit=[]).retention is None
 
 
-def test_messages_from_before_are_read_on(log: Log) -> None:
+def test_messages_from_before_are_read_on(log: Session) -> None:
     """A new retention writes elsewhere; offsets go on and old messages are read as before."""
     topic = new_topic(log, messages=3)
     log.alter_topic(topic=topic, retention="2 days", max_bytes=10**7)
@@ -54,7 +55,7 @@ def test_messages_from_before_are_read_on(log: Log) -> None:
     assert offsets(log.poll(topic=topic, consumer_group="readers")) == [6]
 
 
-def test_partitions_grow(log: Log) -> None:
+def test_partitions_grow(log: Session) -> None:
     """New partitions are empty, take messages, and every group reads them from the start."""
     topic = new_topic(log, messages=2, groups=("a", "b"))
     log.consume(topic=topic, consumer_group="a")
@@ -66,16 +67,16 @@ def test_partitions_grow(log: Log) -> None:
     assert (message.partition, message.log_offset) == (2, 1)
 
 
-def test_twice_in_one_transaction(log: Log) -> None:
+def test_twice_in_one_transaction(log: Session) -> None:
     """The second call sees the first."""
     topic = new_topic(log)
-    with log.connection.transaction():
+    with log.transaction():
         assert log.alter_topic(topic=topic, partitions=2).partitions == 2
         assert log.alter_topic(topic=topic, partitions=4, notify=True)[1] == 4
         assert log.publish(topic=topic, payload=1, partition=3) == (3, 1, False)
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """Unknown topic, fewer partitions, bad settings, unknown limits: an error and no change."""
     topic = new_topic(log, partitions=2)
     with unchanged(log):
@@ -92,7 +93,7 @@ def test_refusals(log: Log) -> None:
             refused("22023", log.alter_topic, topic=topic, no_limit=names)
 
 
-def test_a_retention_that_is_changed_and_changed_back(log: Log) -> None:
+def test_a_retention_that_is_changed_and_changed_back(log: Session) -> None:
     """Messages that stand in several places are read in one go, in order."""
     topic = new_topic(log, groups=("a", "b"))
     for number, retention in enumerate(["7 days", "9 days", "7 days", "9 days", "7 days"]):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 
-from log_support import Log, new_topic, refused, unchanged
-from support import Clock
-
-Connect = Callable[..., "psycopg.Connection[Any]"]
+from support.clock import Clock
+from support.log import new_topic
+from support.session import Connect, Session, refused, unchanged
 
 READ = """
     select log_offset, payload
@@ -28,7 +26,7 @@ def read(
     return connection.execute(READ, [topic, partition, first, last, first, last]).fetchall()
 
 
-def test_it_is_the_key_of_the_partition(log: Log) -> None:
+def test_it_is_the_key_of_the_partition(log: Session) -> None:
     """The same for each range of a partition, another one for another partition."""
     topic = new_topic(log, partitions=2, messages=3)
     place = {"topic": topic, "partition": 1}
@@ -42,15 +40,15 @@ def test_it_is_the_key_of_the_partition(log: Log) -> None:
     assert rows == [(topic, 1)]
 
 
-def test_an_empty_range_is_there(log: Log) -> None:
+def test_an_empty_range_is_there(log: Session) -> None:
     """Wherever it lies."""
     topic = new_topic(log, messages=2)
     for first, last in ((2, 1), (3, 2), (1, 0), (1, -5), (9, 8), (2**63 - 1, -(2**63))):
         assert log.check_range(topic=topic, partition=0, first_offset=first, last_offset=last) > 0
-        assert read(log.connection, topic, first, last) == []
+        assert read(log, topic, first, last) == []
 
 
-def test_a_range_that_is_not_there_as_a_whole(log: Log) -> None:
+def test_a_range_that_is_not_there_as_a_whole(log: Session) -> None:
     """MQ004 with the offsets that there are, also when the view is read."""
     topic = new_topic(log, partitions=2, messages=3)
     top, bottom = 2**63 - 1, -(2**63)
@@ -73,12 +71,12 @@ def test_a_range_that_is_not_there_as_a_whole(log: Log) -> None:
         )
         assert f"offset {missing} of topic" in str(error)
         assert error.diag.message_detail == ("First available offset: 1; last available offset: 3.")
-        refused("MQ004", lambda: read(log.connection, topic, first, last, 1))  # noqa: B023
+        refused("MQ004", lambda: read(log, topic, first, last, 1))  # noqa: B023
 
 
 def test_what_retention_has_removed(connection: psycopg.Connection[Any], clock: Clock) -> None:
     """An error, and so is a range that begins before what is left."""
-    log = Log(connection)
+    log = connection
     topic, other = new_topic(log, messages=3), new_topic(log, messages=1)
     for move in ("3 days", "0", "8 days", "0"):
         clock.advance(move)
@@ -100,7 +98,7 @@ def test_an_old_snapshot_does_not_read_past_a_truncation(
     connection: psycopg.Connection[Any], connect: Connect, clock: Clock, level: str
 ) -> None:
     """It still knows the range, but the messages are gone: an error, never silence."""
-    log = Log(connection)
+    log = connection
     topic, other = new_topic(log, messages=3), new_topic(log, messages=1)
     session = connect(isolation_level=level)
     clock.advance("3 days")
@@ -123,20 +121,20 @@ def test_an_old_snapshot_does_not_read_past_a_truncation(
 @pytest.mark.parametrize(
     "level", ["read uncommitted", "read committed", "repeatable read", "serializable"]
 )
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """It sees what its own transaction published in between; and it only reads."""
     topic = new_topic(log, messages=1)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
-        assert read(log.connection, topic, 1, 1) == [(1, 1)]
+        assert read(log, topic, 1, 1) == [(1, 1)]
         log.publish(topic=topic, payload=2)
-        assert read(log.connection, topic, 1, 2) == [(1, 1), (2, 2)]
-    with unchanged(log), log.connection.transaction():
+        assert read(log, topic, 1, 2) == [(1, 1), (2, 2)]
+    with unchanged(log), log.transaction():
         log.execute("set transaction read only")
-        assert read(log.connection, topic, 2, 2) == [(2, 2)]
+        assert read(log, topic, 2, 2) == [(2, 2)]
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """Unknown places and nulls are errors, also for an empty range."""
     topic = new_topic(log, messages=1)
     for first, last in ((1, 1), (2, 1)):

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, refused, unchanged
 
 
-def claim(log: Log, topic: str, **options: Any) -> list[Any]:
+def claim(log: Session, topic: str, **options: Any) -> list[Any]:
     """One claim of the group readers."""
     rows: list[Any] = log.claim_offsets(topic=topic, consumer_group="readers", **options)
     return rows
 
 
-def test_ranges_follow_each_other(log: Log) -> None:
+def test_ranges_follow_each_other(log: Session) -> None:
     """Ascending, at most the batch, contiguous; then nothing."""
     topic = new_topic(log, messages=5)
     assert claim(log, topic, max_messages=2) == [(0, 1, 2)]
@@ -26,7 +27,7 @@ def test_ranges_follow_each_other(log: Log) -> None:
     assert claim(log, topic) == [(0, 6, 6)]
 
 
-def test_a_hundred_by_default(log: Log) -> None:
+def test_a_hundred_by_default(log: Session) -> None:
     """max_messages is 100 when it is not given, or null."""
     topic = new_topic(log, messages=250)
     assert claim(log, topic) == [(0, 1, 100)]
@@ -36,7 +37,7 @@ def test_a_hundred_by_default(log: Log) -> None:
 
 @pytest.mark.parametrize("function", ["consume", "fetch", "poll"])
 @pytest.mark.parametrize("named", [True, False], ids=["named partition", "any partition"])
-def test_null_messages_are_a_hundred(log: Log, function: str, named: bool) -> None:
+def test_null_messages_are_a_hundred(log: Session, function: str, named: bool) -> None:
     """The same for all that return messages themselves, whichever way they find them."""
     topic = new_topic(log, messages=150)
     place = {"partition": 0} if named else {}
@@ -45,24 +46,24 @@ def test_null_messages_are_a_hundred(log: Log, function: str, named: bool) -> No
     assert offsets(rows) == list(range(1, 101))
 
 
-def test_a_rolled_back_claim_is_claimable_again(log: Log) -> None:
+def test_a_rolled_back_claim_is_claimable_again(log: Session) -> None:
     """Rollback, of a savepoint too, gives the range back."""
     topic = new_topic(log, messages=4)
-    with log.connection.transaction(force_rollback=True):
+    with log.transaction(force_rollback=True):
         assert claim(log, topic, max_messages=3) == [(0, 1, 3)]
-    with log.connection.transaction():
+    with log.transaction():
         assert claim(log, topic, max_messages=1) == [(0, 1, 1)]
-        with log.connection.transaction(force_rollback=True):
+        with log.transaction(force_rollback=True):
             assert claim(log, topic, max_messages=1) == [(0, 2, 2)]
         assert claim(log, topic, max_messages=2) == [(0, 2, 3)]
     assert committed_offsets(log, topic, "readers") == [3]
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """In every isolation level the second claim goes on where the first one ended."""
     topic = new_topic(log, messages=5)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         assert claim(log, topic, max_messages=2) == [(0, 1, 2)]
         assert claim(log, topic, max_messages=2) == [(0, 3, 4)]
@@ -71,7 +72,7 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
         assert claim(log, topic) == []
 
 
-def test_every_partition_has_its_turn(log: Log) -> None:
+def test_every_partition_has_its_turn(log: Session) -> None:
     """Without a partition, one that has a backlog; each is read fully, in order."""
     topic = new_topic(log, partitions=4, messages=4)
     turns = [claim(log, topic, max_messages=2)[0] for _ in range(8)]
@@ -79,7 +80,7 @@ def test_every_partition_has_its_turn(log: Log) -> None:
     assert claim(log, topic) == []
 
 
-def test_a_named_partition_only(log: Log) -> None:
+def test_a_named_partition_only(log: Session) -> None:
     """The named one is read; when it has nothing, there is nothing, whatever the others have."""
     topic = new_topic(log, partitions=3, messages=2)
     assert claim(log, topic, partition=2) == [(2, 1, 2)]
@@ -87,7 +88,7 @@ def test_a_named_partition_only(log: Log) -> None:
     assert committed_offsets(log, topic, "readers") == [0, 0, 2]
 
 
-def test_an_empty_topic_has_nothing(log: Log) -> None:
+def test_an_empty_topic_has_nothing(log: Session) -> None:
     """No row, no error, no change."""
     topic = new_topic(log, partitions=2)
     with unchanged(log):
@@ -95,7 +96,7 @@ def test_an_empty_topic_has_nothing(log: Log) -> None:
         assert claim(log, topic, partition=1) == []
 
 
-def test_a_leased_partition_is_left_alone(log: Log) -> None:
+def test_a_leased_partition_is_left_alone(log: Session) -> None:
     """What a member has polled is not claimed, named or not."""
     topic = new_topic(log, partitions=2, messages=1)
     polled = log.poll(topic=topic, consumer_group="readers", partition=0)
@@ -109,7 +110,7 @@ def test_a_leased_partition_is_left_alone(log: Log) -> None:
 
 
 @pytest.mark.parametrize("function", ["claim_offsets", "consume", "fetch", "poll"])
-def test_refusals(log: Log, function: str) -> None:
+def test_refusals(log: Session, function: str) -> None:
     """All that hand out messages refuse the same: no rewind, no whole backlog, no silence."""
     topic = new_topic(log, partitions=2, messages=3)
     read = getattr(log, function)

@@ -7,28 +7,29 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
-from support import Clock
+from support.clock import Clock
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, refused, unchanged
 
 
 @pytest.fixture
-def place(log: Log) -> dict[str, Any]:
+def place(log: Session) -> dict[str, Any]:
     """The arguments that name a partition with five messages and a group at its start."""
     topic = new_topic(log, messages=5)
     return {"topic": topic, "consumer_group": "readers", "partition": 0}
 
 
-def fetched(log: Log, place: dict[str, Any]) -> list[int]:
+def fetched(log: Session, place: dict[str, Any]) -> list[int]:
     """What the group would read next."""
     return offsets(log.fetch(**place))
 
 
-def polled(log: Log, place: dict[str, Any], **options: Any) -> Any:
+def polled(log: Session, place: dict[str, Any], **options: Any) -> Any:
     """The token of a new lease."""
     return log.poll(**place, **options)[0].lease_token
 
 
-def test_the_next_read_starts_behind_it(log: Log, place: dict[str, Any]) -> None:
+def test_the_next_read_starts_behind_it(log: Session, place: dict[str, Any]) -> None:
     """Commit(n) returns n, and the next fetch starts at n + 1."""
     assert log.commit_offset(last_offset=2, **place) == 2
     assert fetched(log, place) == [3, 4, 5]
@@ -36,7 +37,7 @@ def test_the_next_read_starts_behind_it(log: Log, place: dict[str, Any]) -> None
     assert fetched(log, place) == []
 
 
-def test_repeated_and_lower_commits_change_nothing(log: Log, place: dict[str, Any]) -> None:
+def test_repeated_and_lower_commits_change_nothing(log: Session, place: dict[str, Any]) -> None:
     """Commit is monotonic and idempotent: success, the committed offset as answer, no change."""
     assert log.commit_offset(last_offset=3, **place) == 3
     with unchanged(log):
@@ -45,13 +46,13 @@ def test_repeated_and_lower_commits_change_nothing(log: Log, place: dict[str, An
     assert fetched(log, place) == [4, 5]
 
 
-def test_zero_before_the_first(log: Log, place: dict[str, Any]) -> None:
+def test_zero_before_the_first(log: Session, place: dict[str, Any]) -> None:
     """A group that has read nothing stands at 0, and may say so."""
     with unchanged(log):
         assert log.commit_offset(last_offset=0, **place) == 0
 
 
-def test_above_the_last_offset_is_refused(log: Log, place: dict[str, Any]) -> None:
+def test_above_the_last_offset_is_refused(log: Session, place: dict[str, Any]) -> None:
     """A commit of what does not exist would skip what follows."""
     with unchanged(log):
         for beyond in (6, 1000, 2**63 - 2):
@@ -61,7 +62,7 @@ def test_above_the_last_offset_is_refused(log: Log, place: dict[str, Any]) -> No
     assert log.commit_offset(last_offset=5, **place) == 5
 
 
-def test_for_each_group_and_partition_by_itself(log: Log) -> None:
+def test_for_each_group_and_partition_by_itself(log: Session) -> None:
     """A commit concerns one group in one partition."""
     topic = new_topic(log, partitions=2, messages=3, groups=("a", "b"))
     log.commit_offset(topic=topic, consumer_group="a", partition=1, last_offset=2)
@@ -69,14 +70,14 @@ def test_for_each_group_and_partition_by_itself(log: Log) -> None:
     assert committed_offsets(log, topic, "b") == [0, 0]
 
 
-def test_with_the_token_of_a_lease(log: Log, place: dict[str, Any]) -> None:
+def test_with_the_token_of_a_lease(log: Session, place: dict[str, Any]) -> None:
     """When the last polled message is committed, the partition is free again."""
     token = polled(log, place, max_messages=3)
     assert log.commit_offset(last_offset=3, lease_token=token, **place) == 3
     assert offsets(log.poll(**place)) == [4, 5]
 
 
-def test_a_part_of_the_lease_keeps_it(log: Log, place: dict[str, Any]) -> None:
+def test_a_part_of_the_lease_keeps_it(log: Session, place: dict[str, Any]) -> None:
     """A lower offset moves the position, and the rest stays with the member."""
     token = polled(log, place)
     assert log.commit_offset(last_offset=2, lease_token=token, **place) == 2
@@ -90,7 +91,7 @@ def test_a_part_of_the_lease_keeps_it(log: Log, place: dict[str, Any]) -> None:
 
 
 def test_the_rest_of_a_part_goes_to_the_next(
-    log: Log, place: dict[str, Any], shared_clock: Clock
+    log: Session, place: dict[str, Any], shared_clock: Clock
 ) -> None:
     """When the lease runs out, the next member begins behind what was committed."""
     token = polled(log, place)
@@ -99,7 +100,7 @@ def test_the_rest_of_a_part_goes_to_the_next(
     assert offsets(log.poll(**place)) == [3, 4, 5]
 
 
-def test_a_leased_partition_needs_its_token(log: Log, place: dict[str, Any]) -> None:
+def test_a_leased_partition_needs_its_token(log: Session, place: dict[str, Any]) -> None:
     """Without it, or with another one, it is an error and nothing changes."""
     token = polled(log, place)
     with unchanged(log):
@@ -109,7 +110,7 @@ def test_a_leased_partition_needs_its_token(log: Log, place: dict[str, Any]) -> 
 
 
 def test_a_stale_token_commits_nothing(
-    log: Log, place: dict[str, Any], shared_clock: Clock
+    log: Session, place: dict[str, Any], shared_clock: Clock
 ) -> None:
     """Once another member has the partition, or has had it, the old token is of no use."""
     stale = polled(log, place)
@@ -124,7 +125,7 @@ def test_a_stale_token_commits_nothing(
 
 
 def test_a_lease_that_nobody_took_over_still_counts(
-    log: Log, place: dict[str, Any], shared_clock: Clock
+    log: Session, place: dict[str, Any], shared_clock: Clock
 ) -> None:
     """A member that was a little late need not do its work again."""
     token = polled(log, place)
@@ -133,7 +134,7 @@ def test_a_lease_that_nobody_took_over_still_counts(
 
 
 def test_after_the_lease_ran_out_no_token_is_needed(
-    log: Log, place: dict[str, Any], shared_clock: Clock
+    log: Session, place: dict[str, Any], shared_clock: Clock
 ) -> None:
     """Then the partition is nobody's, and the old token is of no use behind that."""
     token = polled(log, place)
@@ -142,16 +143,16 @@ def test_after_the_lease_ran_out_no_token_is_needed(
     refused("MQ006", log.commit_offset, last_offset=5, lease_token=token, **place)
 
 
-def test_a_token_where_nothing_is_leased(log: Log, place: dict[str, Any]) -> None:
+def test_a_token_where_nothing_is_leased(log: Session, place: dict[str, Any]) -> None:
     """A token of nothing is an error."""
     with unchanged(log):
         refused("MQ006", log.commit_offset, last_offset=1, lease_token=uuid4(), **place)
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_twice_in_one_transaction(log: Log, place: dict[str, Any], level: str) -> None:
+def test_twice_in_one_transaction(log: Session, place: dict[str, Any], level: str) -> None:
     """In every isolation level; what the transaction published may be committed as well."""
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         assert log.commit_offset(last_offset=2, **place) == 2
         assert log.commit_offset(last_offset=1, **place) == 2
@@ -161,14 +162,14 @@ def test_twice_in_one_transaction(log: Log, place: dict[str, Any], level: str) -
     assert fetched(log, place) == []
 
 
-def test_rollback(log: Log, place: dict[str, Any]) -> None:
+def test_rollback(log: Session, place: dict[str, Any]) -> None:
     """A commit that was rolled back did not happen."""
-    with log.connection.transaction(force_rollback=True):
+    with log.transaction(force_rollback=True):
         log.commit_offset(last_offset=4, **place)
     assert fetched(log, place) == [1, 2, 3, 4, 5]
 
 
-def test_refusals(log: Log, place: dict[str, Any]) -> None:
+def test_refusals(log: Session, place: dict[str, Any]) -> None:
     """Unknown names, nulls and negative offsets."""
     with unchanged(log):
         refused("MQ001", log.commit_offset, last_offset=1, **{**place, "topic": "no-such-topic"})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, refused, unchanged
 
 
-def test_a_new_group_starts_before_the_first_message(log: Log) -> None:
+def test_a_new_group_starts_before_the_first_message(log: Session) -> None:
     """By default it reads all that is kept, and an error when retention was faster."""
     topic = new_topic(log, messages=3, groups=())
     made = log.create_group(topic=topic, consumer_group="g")
@@ -15,7 +16,7 @@ def test_a_new_group_starts_before_the_first_message(log: Log) -> None:
     assert offsets(log.consume(topic=topic, consumer_group="g")) == [1, 2, 3]
 
 
-def test_latest_reads_only_what_comes(log: Log) -> None:
+def test_latest_reads_only_what_comes(log: Session) -> None:
     """start => latest begins behind the newest message of each partition."""
     topic = new_topic(log, partitions=2, messages=3, groups=())
     log.create_group(topic=topic, consumer_group="g", start="latest", out_of_range="skip")
@@ -25,7 +26,7 @@ def test_latest_reads_only_what_comes(log: Log) -> None:
     assert offsets(log.consume(topic=topic, consumer_group="g")) == [4]
 
 
-def test_null_is_the_default(log: Log) -> None:
+def test_null_is_the_default(log: Session) -> None:
     """A setting that is null is one that was not given."""
     topic = new_topic(log, messages=3, groups=())
     made = log.create_group(topic=topic, consumer_group="g", start=None, out_of_range=None)
@@ -34,7 +35,7 @@ def test_null_is_the_default(log: Log) -> None:
 
 
 @pytest.mark.parametrize("out_of_range", ["error", "skip"])
-def test_creating_it_again_changes_nothing(log: Log, out_of_range: str) -> None:
+def test_creating_it_again_changes_nothing(log: Session, out_of_range: str) -> None:
     """Group creation is idempotent: the position stays, wherever a new group would start."""
     topic = new_topic(log, messages=3, groups=())
     first = log.create_group(topic=topic, consumer_group="g", out_of_range=out_of_range)
@@ -50,7 +51,7 @@ def test_creating_it_again_changes_nothing(log: Log, out_of_range: str) -> None:
 
 
 @pytest.mark.parametrize(("has", "given"), [("error", "skip"), ("skip", "error")])
-def test_another_setting_is_named(log: Log, has: str, given: str) -> None:
+def test_another_setting_is_named(log: Session, has: str, given: str) -> None:
     """A group that exists with another out_of_range is refused, and stays as it is."""
     topic = new_topic(log, messages=3, groups=())
     log.create_group(topic=topic, consumer_group="g", out_of_range=has)
@@ -70,7 +71,7 @@ def test_another_setting_is_named(log: Log, has: str, given: str) -> None:
     )
 
 
-def test_what_an_operator_altered_since_is_not_undone(log: Log) -> None:
+def test_what_an_operator_altered_since_is_not_undone(log: Session) -> None:
     """What is not given is not compared."""
     topic = new_topic(log, groups=())
     log.create_group(topic=topic, consumer_group="g")
@@ -81,7 +82,7 @@ def test_what_an_operator_altered_since_is_not_undone(log: Log) -> None:
     assert altered.out_of_range == "skip"
 
 
-def test_groups_are_independent(log: Log) -> None:
+def test_groups_are_independent(log: Session) -> None:
     """Each group has its position; a name may be used in every topic."""
     topic, other = new_topic(log, messages=2), new_topic(log, messages=1)
     log.create_group(topic=topic, consumer_group="second")
@@ -91,16 +92,16 @@ def test_groups_are_independent(log: Log) -> None:
     assert log.consume(topic=topic, consumer_group="readers") == []
 
 
-def test_twice_in_one_transaction(log: Log) -> None:
+def test_twice_in_one_transaction(log: Session) -> None:
     """The second call finds the group of the first, and it can be used at once."""
     topic = new_topic(log, messages=1, groups=())
-    with log.connection.transaction():
+    with log.transaction():
         first = log.create_group(topic=topic, consumer_group="g")
         assert log.create_group(topic=topic, consumer_group="g") == first
         assert offsets(log.consume(topic=topic, consumer_group="g")) == [1]
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """Unknown topic, bad names, bad settings: an error and no group."""
     topic = new_topic(log, groups=())
     with unchanged(log):

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_name, new_topic, refused, unchanged
+from support.log import new_topic
+from support.session import Session, new_name, refused, unchanged
 
 SETTINGS = ("partitions", "retention", "max_bytes", "notify", "no_limit")
 
 
-def test_defaults(log: Log) -> None:
+def test_defaults(log: Session) -> None:
     """Eight partitions, seven days, no size limit, no notifications."""
-    topic = new_name()
+    topic = new_name("topic")
     made = log.create_topic(topic=topic)
     assert made.topic == topic
     assert (made.partitions, made.retention) == (8, timedelta(days=7))
@@ -22,9 +23,9 @@ def test_defaults(log: Log) -> None:
     assert made.created_at <= made.updated_at
 
 
-def test_every_setting_is_kept(log: Log) -> None:
+def test_every_setting_is_kept(log: Session) -> None:
     """What is given is what is returned and listed."""
-    topic = new_name()
+    topic = new_name("topic")
     made = log.create_topic(
         topic=topic, partitions=3, retention="36 hours", max_bytes=5_000_000, notify=True
     )
@@ -32,9 +33,9 @@ def test_every_setting_is_kept(log: Log) -> None:
     assert made in log.list_topics()
 
 
-def test_null_is_the_default(log: Log) -> None:
+def test_null_is_the_default(log: Session) -> None:
     """A setting that is null is one that was not given."""
-    made = log.create_topic(topic=new_name(), **dict.fromkeys(SETTINGS))
+    made = log.create_topic(topic=new_name("topic"), **dict.fromkeys(SETTINGS))
     assert made[1:5] == (8, timedelta(days=7), None, False)
 
 
@@ -47,18 +48,18 @@ def test_null_is_the_default(log: Log) -> None:
         (["max_bytes", "retention"], None, None),
     ],
 )
-def test_no_limit(log: Log, names: list[str], retention: timedelta, max_bytes: int) -> None:
+def test_no_limit(log: Session, names: list[str], retention: timedelta, max_bytes: int) -> None:
     """Since null is the default, what shall have no limit is named."""
     given = {"retention": "3 days", "max_bytes": 10**7}
     kept = {name: value for name, value in given.items() if name not in names}
-    made = log.create_topic(topic=new_name(), no_limit=names, **kept)
+    made = log.create_topic(topic=new_name("topic"), no_limit=names, **kept)
     assert (made.retention, made.max_bytes) == (retention, max_bytes)
     assert log.create_topic(topic=made.topic, no_limit=names, **kept) == made
 
 
-def test_an_existing_topic_is_returned_as_it_is(log: Log) -> None:
+def test_an_existing_topic_is_returned_as_it_is(log: Session) -> None:
     """Where the settings that are given agree, the same topic is returned, and nothing changes."""
-    topic = new_name()
+    topic = new_name("topic")
     given = {"partitions": 2, "retention": "36 hours", "max_bytes": 10**7, "notify": True}
     first = log.create_topic(topic=topic, **given)
     log.publish(topic=topic, payload=1, partition=0)
@@ -72,9 +73,9 @@ def test_an_existing_topic_is_returned_as_it_is(log: Log) -> None:
     assert log.publish(topic=topic, payload=2, partition=0).log_offset == 2
 
 
-def test_what_an_operator_altered_since_is_not_undone(log: Log) -> None:
+def test_what_an_operator_altered_since_is_not_undone(log: Session) -> None:
     """What is not given is not compared, so an application starts after its topic was altered."""
-    topic = new_name()
+    topic = new_name("topic")
     log.create_topic(topic=topic, partitions=2)
     altered = log.alter_topic(
         topic=topic, partitions=4, retention="9 days", max_bytes=10**6, notify=True
@@ -108,9 +109,9 @@ def test_what_an_operator_altered_since_is_not_undone(log: Log) -> None:
     ],
     ids=str,
 )
-def test_other_settings_are_named(log: Log, given: dict[str, Any], detail: str) -> None:
+def test_other_settings_are_named(log: Session, given: dict[str, Any], detail: str) -> None:
     """The error says which of those given differ, and what to do; nothing changes."""
-    topic = new_name()
+    topic = new_name("topic")
     log.create_topic(topic=topic, partitions=2, retention="3 days", max_bytes=10**7)
     with unchanged(log):
         error = refused("MQ005", log.create_topic, topic=topic, **given)
@@ -121,9 +122,9 @@ def test_other_settings_are_named(log: Log, given: dict[str, Any], detail: str) 
     )
 
 
-def test_a_limit_for_what_has_none(log: Log) -> None:
+def test_a_limit_for_what_has_none(log: Session) -> None:
     """The default of a new topic is no setting of one that is there."""
-    topic = new_name()
+    topic = new_name("topic")
     made = log.create_topic(topic=topic, no_limit=["retention"])
     assert log.create_topic(topic=topic) == made
     error = refused("MQ005", log.create_topic, topic=topic, retention="7 days", max_bytes=1)
@@ -132,7 +133,7 @@ def test_a_limit_for_what_has_none(log: Log) -> None:
     )
 
 
-def test_a_bad_setting_of_a_topic_that_exists(log: Log) -> None:
+def test_a_bad_setting_of_a_topic_that_exists(log: Session) -> None:
     """It is refused for what it is, as for a new one."""
     topic = new_topic(log)
     with unchanged(log):
@@ -141,18 +142,18 @@ def test_a_bad_setting_of_a_topic_that_exists(log: Log) -> None:
         refused("22023", log.create_topic, topic=topic, no_limit=["notify"])
 
 
-def test_twice_in_one_transaction(log: Log) -> None:
+def test_twice_in_one_transaction(log: Session) -> None:
     """The second call of a transaction finds what the first one made."""
-    topic = new_name()
-    with log.connection.transaction():
+    topic = new_name("topic")
+    with log.transaction():
         assert log.create_topic(topic=topic) == log.create_topic(topic=topic)
-        assert log.create_topic(topic=new_name()).partitions == 8
+        assert log.create_topic(topic=new_name("topic")).partitions == 8
 
 
-def test_rollback_leaves_no_topic(log: Log) -> None:
+def test_rollback_leaves_no_topic(log: Session) -> None:
     """A topic whose transaction is rolled back was never there."""
-    topic = new_name()
-    with unchanged(log), log.connection.transaction(force_rollback=True):
+    topic = new_name("topic")
+    with unchanged(log), log.transaction(force_rollback=True):
         log.create_topic(topic=topic)
     refused("MQ001", log.publish, topic=topic, payload=1)
 
@@ -161,14 +162,14 @@ def test_rollback_leaves_no_topic(log: Log) -> None:
     "name",
     ["a", "A-Z_09.z", "x" * 63, "pgq", "select", ".", "-"],
 )
-def test_names_that_are_allowed(log: Log, name: str) -> None:
+def test_names_that_are_allowed(log: Session, name: str) -> None:
     """1 to 63 letters, digits, dots, underscores and hyphens; a name is data and never SQL."""
     assert log.create_topic(topic=name, partitions=1).topic == name
     assert log.publish(topic=name, payload=1) == (0, 1, False)
     log.drop_topic(topic=name)
 
 
-def test_names_that_are_refused(log: Log) -> None:
+def test_names_that_are_refused(log: Session) -> None:
     """Quotes, blanks, slashes, 64 characters, other letters, nothing: a bad argument."""
     with unchanged(log):
         for name in (
@@ -193,9 +194,9 @@ def test_names_that_are_refused(log: Log) -> None:
         refused("22004", log.create_topic, topic=None)
 
 
-def test_settings_that_are_refused(log: Log) -> None:
+def test_settings_that_are_refused(log: Session) -> None:
     """Zero, negative and huge settings, unknown limits, each with its code, and none is made."""
-    topic = new_name()
+    topic = new_name("topic")
     with unchanged(log):
         for number in (0, -1, 1025, 2**31 - 1, -(2**31)):
             refused("22023", log.create_topic, topic=topic, partitions=number)
@@ -209,10 +210,10 @@ def test_settings_that_are_refused(log: Log) -> None:
             refused("22023", log.create_topic, topic=topic, no_limit=names)
 
 
-def test_the_limits_themselves_are_allowed(log: Log) -> None:
+def test_the_limits_themselves_are_allowed(log: Session) -> None:
     """1024 partitions, the longest retention, the largest size."""
     made = log.create_topic(
-        topic=new_name(), partitions=1024, retention="36500 days", max_bytes=2**63 - 1
+        topic=new_name("topic"), partitions=1024, retention="36500 days", max_bytes=2**63 - 1
     )
     assert (made.partitions, made.max_bytes) == (1024, 2**63 - 1)
     log.drop_topic(topic=made.topic)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, refused, unchanged
 
 
-def test_it_is_gone_and_a_new_one_starts_anew(log: Log) -> None:
+def test_it_is_gone_and_a_new_one_starts_anew(log: Session) -> None:
     """Afterwards it is unknown; one of the same name begins before the first message."""
     topic = new_topic(log, messages=2, groups=("g", "other"))
     log.consume(topic=topic, consumer_group="g")
@@ -18,7 +19,7 @@ def test_it_is_gone_and_a_new_one_starts_anew(log: Log) -> None:
     assert committed_offsets(log, topic, "other") == [1]
 
 
-def test_a_lease_goes_with_it(log: Log) -> None:
+def test_a_lease_goes_with_it(log: Session) -> None:
     """The token of a dropped group is of no use in a new one of the same name."""
     topic = new_topic(log, messages=2)
     token = log.poll(topic=topic, consumer_group="readers")[0].lease_token
@@ -29,16 +30,16 @@ def test_a_lease_goes_with_it(log: Log) -> None:
     assert len(log.poll(topic=topic, consumer_group="readers")) == 2
 
 
-def test_twice_in_one_transaction(log: Log) -> None:
+def test_twice_in_one_transaction(log: Session) -> None:
     """Made and dropped twice in one transaction; the end is as the beginning."""
     topic = new_topic(log, partitions=3, groups=())
-    with unchanged(log), log.connection.transaction():
+    with unchanged(log), log.transaction():
         for _ in range(2):
             log.create_group(topic=topic, consumer_group="g")
             log.drop_group(topic=topic, consumer_group="g")
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """Unknown group, unknown topic, null: an error; dropping twice is one too."""
     topic, other = new_topic(log), new_topic(log, groups=("elsewhere",))
     with unchanged(log):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from log_support import Log, new_name, new_topic, offsets, refused, unchanged
+from support.log import new_topic, offsets
+from support.session import Session, new_name, refused, unchanged
 
 
-def test_everything_of_it_is_gone(log: Log) -> None:
+def test_everything_of_it_is_gone(log: Session) -> None:
     """Messages, groups and positions go; one of the same name starts at 1 again."""
     topic = new_topic(log, partitions=2, messages=3)
     log.consume(topic=topic, consumer_group="readers")
@@ -17,7 +18,7 @@ def test_everything_of_it_is_gone(log: Log) -> None:
     assert log.publish(topic=topic, payload=1, partition=1) == (1, 1, False)
 
 
-def test_other_topics_stay(log: Log) -> None:
+def test_other_topics_stay(log: Session) -> None:
     """The messages and positions of others are untouched."""
     topic, other = new_topic(log, messages=3), new_topic(log, messages=3)
     log.consume(topic=other, consumer_group="readers", max_messages=1)
@@ -25,7 +26,7 @@ def test_other_topics_stay(log: Log) -> None:
     assert offsets(log.consume(topic=other, consumer_group="readers")) == [2, 3]
 
 
-def test_no_row_is_left_behind(log: Log) -> None:
+def test_no_row_is_left_behind(log: Session) -> None:
     """Partitions, ranges, groups and positions are as they were before the topic."""
     tables = ("topic", "partition", "segment_range", "consumer_group", "group_partition")
 
@@ -42,16 +43,16 @@ def test_no_row_is_left_behind(log: Log) -> None:
     assert counts() == before
 
 
-def test_twice_in_one_transaction(log: Log) -> None:
+def test_twice_in_one_transaction(log: Session) -> None:
     """Made and dropped twice in one transaction."""
-    topic = new_name()
-    with unchanged(log), log.connection.transaction():
+    topic = new_name("topic")
+    with unchanged(log), log.transaction():
         for _ in range(2):
             log.create_topic(topic=topic)
             log.drop_topic(topic=topic)
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """An unknown topic is an error, and so is dropping twice."""
     topic = new_topic(log)
     log.drop_topic(topic=topic)

@@ -7,12 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
-from support import Clock
+from support.clock import Clock
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, refused, unchanged
 
 
 @pytest.fixture
-def held(log: Log) -> dict[str, Any]:
+def held(log: Session) -> dict[str, Any]:
     """The arguments that name the lease of a partition with three messages."""
     topic = new_topic(log, messages=3)
     rows = log.poll(topic=topic, consumer_group="readers")
@@ -24,12 +25,12 @@ def held(log: Log) -> dict[str, Any]:
     }
 
 
-def polled(log: Log, held: dict[str, Any]) -> list[int]:
+def polled(log: Session, held: dict[str, Any]) -> list[int]:
     """What another member gets."""
     return offsets(log.poll(topic=held["topic"], consumer_group="readers"))
 
 
-def test_from_now_on(log: Log, held: dict[str, Any], shared_clock: Clock) -> None:
+def test_from_now_on(log: Session, held: dict[str, Any], shared_clock: Clock) -> None:
     """The lease then lasts for the given time from now, 30 seconds by default."""
     shared_clock.advance("20 seconds")
     assert log.extend_poll(**held) is True
@@ -42,7 +43,7 @@ def test_from_now_on(log: Log, held: dict[str, Any], shared_clock: Clock) -> Non
     assert polled(log, held) == [1, 2, 3]
 
 
-def test_null_is_the_default(log: Log, held: dict[str, Any], shared_clock: Clock) -> None:
+def test_null_is_the_default(log: Session, held: dict[str, Any], shared_clock: Clock) -> None:
     """A lease that is null is the one of 30 seconds."""
     shared_clock.advance("20 seconds")
     assert log.extend_poll(lease=None, **held) is True
@@ -52,7 +53,7 @@ def test_null_is_the_default(log: Log, held: dict[str, Any], shared_clock: Clock
     assert polled(log, held) == [1, 2, 3]
 
 
-def test_it_never_shortens(log: Log, held: dict[str, Any], shared_clock: Clock) -> None:
+def test_it_never_shortens(log: Session, held: dict[str, Any], shared_clock: Clock) -> None:
     """A shorter lease than what is left changes nothing, and says that the caller has it."""
     assert log.extend_poll(lease="1 hour", **held) is True
     until = "select leased_until from pgq.group_lag where topic = %s"
@@ -66,7 +67,7 @@ def test_it_never_shortens(log: Log, held: dict[str, Any], shared_clock: Clock) 
     assert polled(log, held) == [1, 2, 3]
 
 
-def test_the_token_stays(log: Log, held: dict[str, Any]) -> None:
+def test_the_token_stays(log: Session, held: dict[str, Any]) -> None:
     """An extended lease is committed with the same token, and the position did not move."""
     log.extend_poll(**held)
     assert committed_offsets(log, held["topic"], "readers") == [0]
@@ -75,7 +76,7 @@ def test_the_token_stays(log: Log, held: dict[str, Any]) -> None:
 
 
 def test_a_lease_that_has_ended_stays_ended(
-    log: Log, held: dict[str, Any], shared_clock: Clock
+    log: Session, held: dict[str, Any], shared_clock: Clock
 ) -> None:
     """The worker is told to stop, though nobody has taken the partition yet."""
     shared_clock.advance("31 seconds")
@@ -86,13 +87,13 @@ def test_a_lease_that_has_ended_stays_ended(
         assert log.extend_poll(**held) is False
 
 
-def test_a_wrong_token_is_told_so(log: Log, held: dict[str, Any]) -> None:
+def test_a_wrong_token_is_told_so(log: Session, held: dict[str, Any]) -> None:
     """False, and nothing changes."""
     with unchanged(log):
         assert log.extend_poll(**{**held, "lease_token": uuid4()}) is False
 
 
-def test_a_partition_that_nobody_holds(log: Log) -> None:
+def test_a_partition_that_nobody_holds(log: Session) -> None:
     """False for any token."""
     topic = new_topic(log, messages=1)
     assert (
@@ -102,16 +103,16 @@ def test_a_partition_that_nobody_holds(log: Log) -> None:
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_twice_in_one_transaction(log: Log, held: dict[str, Any], level: str) -> None:
+def test_twice_in_one_transaction(log: Session, held: dict[str, Any], level: str) -> None:
     """Both say true."""
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         assert log.extend_poll(**held) is True
         assert log.extend_poll(lease="1 minute", **held) is True
 
 
 @pytest.mark.parametrize("function", ["extend_poll", "release_poll"])
-def test_refusals(log: Log, held: dict[str, Any], function: str) -> None:
+def test_refusals(log: Session, held: dict[str, Any], function: str) -> None:
     """Unknown names and nulls, for both functions that take a token."""
     call = getattr(log, function)
     with unchanged(log):
@@ -124,7 +125,7 @@ def test_refusals(log: Log, held: dict[str, Any], function: str) -> None:
         refused("22P02", call, **{**held, "lease_token": "no uuid"})
 
 
-def test_leases_that_are_refused(log: Log, held: dict[str, Any]) -> None:
+def test_leases_that_are_refused(log: Session, held: dict[str, Any]) -> None:
     """Zero, negative and endless leases."""
     with unchanged(log):
         for lease in ("0", "-1 second", "36501 days"):

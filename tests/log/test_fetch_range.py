@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from log_support import Log, new_topic, offsets, refused, unchanged
+from support.log import new_topic, offsets
+from support.session import Session, refused, unchanged
 
 
-def test_both_ends_are_included_and_rows_ordered(log: Log) -> None:
+def test_both_ends_are_included_and_rows_ordered(log: Session) -> None:
     """From first_offset to last_offset, ascending."""
     topic = new_topic(log, messages=5)
     arguments = {"topic": topic, "partition": 0}
@@ -17,14 +18,14 @@ def test_both_ends_are_included_and_rows_ordered(log: Log) -> None:
     assert [row.payload for row in rows] == [1, 2, 3, 4, 5]
 
 
-def test_an_empty_range_gives_no_rows(log: Log) -> None:
+def test_an_empty_range_gives_no_rows(log: Session) -> None:
     """First above last is nothing, wherever it lies."""
     topic = new_topic(log, messages=2)
     for first, last in ((2, 1), (3, 2), (1, 0), (1, -5), (2**63 - 1, -(2**63))):
         assert log.fetch_range(topic=topic, partition=0, first_offset=first, last_offset=last) == []
 
 
-def test_it_needs_no_group_and_moves_nothing(log: Log) -> None:
+def test_it_needs_no_group_and_moves_nothing(log: Session) -> None:
     """A caller that keeps its own offsets reads what it likes, as often as it likes."""
     topic = new_topic(log, messages=2)
     arguments = {"topic": topic, "partition": 0, "first_offset": 1, "last_offset": 2}
@@ -34,10 +35,10 @@ def test_it_needs_no_group_and_moves_nothing(log: Log) -> None:
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """It sees what its own transaction published in between."""
     topic = new_topic(log, messages=1)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=1)
         log.publish(topic=topic, payload=2)
@@ -45,17 +46,17 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
         assert offsets(rows) == [1, 2]
 
 
-def test_it_runs_in_a_read_only_transaction(log: Log) -> None:
+def test_it_runs_in_a_read_only_transaction(log: Session) -> None:
     """It only reads."""
     topic = new_topic(log, messages=1)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute("set transaction read only")
         assert offsets(
             log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=1)
         ) == [1]
 
 
-def test_an_incomplete_range_is_refused(log: Log) -> None:
+def test_an_incomplete_range_is_refused(log: Session) -> None:
     """Never fewer rows than asked for without a word; DETAIL has the offsets that there are."""
     topic = new_topic(log, partitions=2, messages=3)
     top, bottom = 2**63 - 1, -(2**63)
@@ -87,7 +88,7 @@ def test_an_incomplete_range_is_refused(log: Log) -> None:
         assert error.diag.message_detail == detail
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """Unknown places and nulls are errors, also for an empty range."""
     topic = new_topic(log, messages=1)
     for first, last in ((1, 1), (2, 1)):

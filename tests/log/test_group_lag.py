@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from log_support import Log, new_topic
-from support import Clock
+from support.clock import Clock
+from support.log import new_topic
+from support.session import Session
 
 
-def lag(log: Log, topic: str) -> list[Any]:
+def lag(log: Session, topic: str) -> list[Any]:
     """The figures of a topic, in order."""
     return log.execute(
         "select consumer_group, partition, committed_offset, last_offset, lag from pgq.group_lag"
@@ -17,7 +18,7 @@ def lag(log: Log, topic: str) -> list[Any]:
     ).fetchall()
 
 
-def test_lag_is_the_last_offset_minus_the_committed_one(log: Log) -> None:
+def test_lag_is_the_last_offset_minus_the_committed_one(log: Session) -> None:
     """Exactly, for every group and partition."""
     topic = new_topic(log, partitions=2, messages=5, groups=("a", "b"))
     log.commit_offset(topic=topic, consumer_group="a", partition=0, last_offset=3)
@@ -30,12 +31,12 @@ def test_lag_is_the_last_offset_minus_the_committed_one(log: Log) -> None:
     ]
 
 
-def test_an_empty_partition(log: Log) -> None:
+def test_an_empty_partition(log: Session) -> None:
     """All figures are 0."""
     assert lag(log, new_topic(log)) == [("readers", 0, 0, 0, 0)]
 
 
-def test_a_poll_does_not_count_and_a_seek_does(log: Log) -> None:
+def test_a_poll_does_not_count_and_a_seek_does(log: Session) -> None:
     """The committed offset moves by a commit, or by seek, back as well."""
     topic = new_topic(log, messages=3)
     log.poll(topic=topic, consumer_group="readers")
@@ -46,7 +47,7 @@ def test_a_poll_does_not_count_and_a_seek_does(log: Log) -> None:
     assert lag(log, topic) == [("readers", 0, 1, 3, 2)]
 
 
-def test_the_age_of_the_next_message_and_the_lease(log: Log, shared_clock: Clock) -> None:
+def test_the_age_of_the_next_message_and_the_lease(log: Session, shared_clock: Clock) -> None:
     """oldest_published_at is that of the message read next; leased_until is gone with the lease."""
     topic = new_topic(log)
     for _ in range(2):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from log_support import Log, new_topic, refused
+from support.log import new_topic
+from support.session import Session, refused
 
 
-def test_of_one_topic_by_name(log: Log) -> None:
+def test_of_one_topic_by_name(log: Session) -> None:
     """Ordered by name, as create_group gave them."""
     topic = new_topic(log, groups=("b", "a"))
     made = log.create_group(topic=topic, consumer_group="c", out_of_range="skip")
@@ -15,7 +16,7 @@ def test_of_one_topic_by_name(log: Log) -> None:
     assert {row.topic for row in rows} == {topic}
 
 
-def test_of_all_topics(log: Log) -> None:
+def test_of_all_topics(log: Session) -> None:
     """Without a topic, the groups of all, ordered by topic and name."""
     topic, other = new_topic(log, groups=("x",)), new_topic(log, groups=("x", "y"))
     rows = log.list_groups()
@@ -24,21 +25,21 @@ def test_of_all_topics(log: Log) -> None:
         assert rows.count(row) == 1
 
 
-def test_a_topic_without_groups(log: Log) -> None:
+def test_a_topic_without_groups(log: Session) -> None:
     """Nothing, and no error."""
     assert log.list_groups(topic=new_topic(log, groups=())) == []
 
 
-def test_twice_in_one_transaction(log: Log) -> None:
+def test_twice_in_one_transaction(log: Session) -> None:
     """It sees what its own transaction did."""
     topic = new_topic(log, groups=("a",))
-    with log.connection.transaction():
+    with log.transaction():
         assert len(log.list_groups(topic=topic)) == 1
         log.create_group(topic=topic, consumer_group="b")
         assert len(log.list_groups(topic=topic)) == 2
 
 
-def test_an_unknown_topic_is_an_error(log: Log) -> None:
+def test_an_unknown_topic_is_an_error(log: Session) -> None:
     """It does not look like a topic without groups."""
     refused("MQ001", log.list_groups, topic="no-such-topic")
     refused("MQ001", log.list_groups, topic="it's")

@@ -9,13 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import Log, new_topic, refused, unchanged
-from support import Clock
+from support.clock import Clock
+from support.log import new_topic
+from support.session import Session, refused, unchanged
 
-Connect = Callable[..., "psycopg.Connection[Any]"]
 
-
-def test_each_partition_in_order(log: Log) -> None:
+def test_each_partition_in_order(log: Session) -> None:
     """From the first to the last offset; an empty one ends before it begins."""
     topic = new_topic(log, partitions=3)
     log.publish_batch(topic=topic, payloads=[1, 2, 3], partition=1)
@@ -26,7 +25,7 @@ def test_each_partition_in_order(log: Log) -> None:
     assert columns == ("partition", "first_offset", "last_offset", "log_offset")
 
 
-def test_the_place_of_a_time(log: Log, shared_clock: Clock) -> None:
+def test_the_place_of_a_time(log: Session, shared_clock: Clock) -> None:
     """The first message published then or later, or the next one."""
     topic = new_topic(log, partitions=2)
     for _ in range(4):
@@ -49,10 +48,10 @@ def test_the_place_of_a_time(log: Log, shared_clock: Clock) -> None:
     assert places(datetime(9999, 1, 1, tzinfo=timezone.utc)) == [5, 1]
 
 
-def test_only_what_is_committed(log: Log, open_log: Callable[..., Log]) -> None:
+def test_only_what_is_committed(log: Session, shared_connect: Callable[..., Session]) -> None:
     """Nothing of a publisher that is under way; of one's own transaction, yes."""
     topic = new_topic(log, messages=2)
-    other = open_log()
+    other = shared_connect()
     other.publish(topic=topic, payload=3)
     assert log.list_offsets(topic=topic) == [(0, 1, 2, None)]
     assert other.list_offsets(topic=topic) == [(0, 1, 3, None)]
@@ -61,17 +60,17 @@ def test_only_what_is_committed(log: Log, open_log: Callable[..., Log]) -> None:
     assert log.list_offsets(topic=topic) == [(0, 1, 2, None)]
 
 
-def test_it_only_reads(log: Log) -> None:
+def test_it_only_reads(log: Session) -> None:
     """In a read-only transaction too."""
     topic = new_topic(log, messages=2)
-    with unchanged(log), log.connection.transaction():
+    with unchanged(log), log.transaction():
         log.execute("set transaction read only")
         assert log.list_offsets(topic=topic) == [(0, 1, 2, None)]
 
 
 def test_after_retention(connection: psycopg.Connection[Any], clock: Clock) -> None:
     """The first offset is the first that is left; all gone, it is the next one."""
-    log = Log(connection)
+    log = connection
     topic, other = new_topic(log, messages=3), new_topic(log, messages=1)
     for move in ("3 days", "0", "8 days", "0"):
         clock.advance(move)
@@ -85,7 +84,7 @@ def test_after_retention(connection: psycopg.Connection[Any], clock: Clock) -> N
     assert log.list_offsets(topic=topic) == [(0, 4, 4, None)]
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """No topic, or an unknown one."""
     refused("22004", log.list_offsets, topic=None)
     refused("MQ001", log.list_offsets, topic="no-such-topic")

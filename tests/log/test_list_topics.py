@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from log_support import Log, new_name
+from support.session import Session, new_name
 
 
-def test_by_name(log: Log) -> None:
+def test_by_name(log: Session) -> None:
     """Every topic stands there once, ordered by name, as create_topic and alter_topic gave it."""
     names = [new_name("list-b"), new_name("list-a")]
     made = [log.create_topic(topic=name, partitions=2) for name in names]
@@ -15,11 +15,11 @@ def test_by_name(log: Log) -> None:
     assert len({row.topic for row in rows}) == len(rows)
 
 
-def test_twice_in_one_transaction(log: Log) -> None:
+def test_twice_in_one_transaction(log: Session) -> None:
     """It sees what its own transaction did."""
-    with log.connection.transaction():
+    with log.transaction():
         before = log.list_topics()
-        made = log.create_topic(topic=new_name())
+        made = log.create_topic(topic=new_name("topic"))
         assert {*log.list_topics()} == {*before, made}
         log.drop_topic(topic=made.topic)
         assert log.list_topics() == before

@@ -6,10 +6,11 @@ from typing import Any
 
 import psycopg
 
-from log_support import Log, new_name, new_topic
+from support.log import new_topic
+from support.session import Session, new_name
 
 
-def rows(log: Log, topic: str) -> list[tuple[Any, ...]]:
+def rows(log: Session, topic: str) -> list[tuple[Any, ...]]:
     """What the view shows of a topic, without times and ids."""
     return log.execute(
         "select topic, partition, log_offset, key, headers, payload, body from pgq.messages"
@@ -18,7 +19,7 @@ def rows(log: Log, topic: str) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
-def test_it_shows_what_fetch_range_gives(log: Log) -> None:
+def test_it_shows_what_fetch_range_gives(log: Session) -> None:
     """All columns of all partitions."""
     topic = new_topic(log, partitions=2)
     log.publish(topic=topic, payload={"a": 1}, key="k", headers={"h": 1}, partition=1)
@@ -36,7 +37,7 @@ def test_it_shows_what_fetch_range_gives(log: Log) -> None:
     assert shown == (fetched.published_at,)
 
 
-def test_jobs_are_not_messages(log: Log) -> None:
+def test_jobs_are_not_messages(log: Session) -> None:
     """They stand in the same store, but belong to no topic."""
     queue = new_name("jobs")
     log.execute("select pgq.create_queue(queue => %s)", [queue])
@@ -45,7 +46,7 @@ def test_jobs_are_not_messages(log: Log) -> None:
     assert log.execute("select count(*) from pgq.messages").fetchone() == before
 
 
-def test_it_cannot_be_written(log: Log) -> None:
+def test_it_cannot_be_written(log: Session) -> None:
     """It only shows."""
     for statement in (
         "delete from pgq.messages",

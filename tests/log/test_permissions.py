@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psycopg
 import pytest
 
-from log_support import Log, new_topic, offsets, refused, unchanged
-
-OpenLog = Callable[..., Log]
+from support.log import new_topic, offsets
+from support.session import Connect, Session, refused, unchanged
 
 ROLE = "pgq_test_reader"
 
 
 @pytest.fixture
-def guest(open_log: OpenLog, log: Log) -> Iterator[Log]:
+def guest(shared_connect: Connect, log: Session) -> Iterator[Session]:
     """The log as a role that has been granted nothing but the use of the schema."""
     try:
         log.execute(f"create role {ROLE}")
     except psycopg.errors.InsufficientPrivilege:
         pytest.skip("the tests' user may not create roles")
-    session = open_log(autocommit=True)
+    session = shared_connect(autocommit=True)
     try:
         log.execute(f"grant usage on schema pgq to {ROLE}")
         session.execute(f"set role {ROLE}")
         yield session
     finally:
-        session.connection.close()
+        session.close()
         log.execute(f"drop owned by {ROLE}")
         log.execute(f"drop role {ROLE}")
 
 
-def test_nothing_without_a_grant(guest: Log, log: Log) -> None:
+def test_nothing_without_a_grant(guest: Session, log: Session) -> None:
     """Every function and every table is closed: 42501."""
     topic = new_topic(log, messages=1)
     names = {"topic": topic, "consumer_group": "readers"}
@@ -47,7 +46,7 @@ def test_nothing_without_a_grant(guest: Log, log: Log) -> None:
         refused("42501", guest.drop_group, **names)
         refused("42501", guest.list_groups)
         for function in ("claim_offsets", "consume", "fetch", "poll"):
-            refused("42501", getattr(guest, function), **names)
+            refused("42501", guest.call, function, **names)
         refused("42501", guest.seek, start="latest", **names)
         refused("42501", guest.commit_offset, partition=0, last_offset=1, **names)
         range_ = {"partition": 0, "first_offset": 1, "last_offset": 1}
@@ -56,7 +55,7 @@ def test_nothing_without_a_grant(guest: Log, log: Log) -> None:
             refused("42501", lambda table=table: guest.execute(f"select from pgq.{table}"))
 
 
-def test_a_granted_function_needs_no_table(guest: Log, log: Log) -> None:
+def test_a_granted_function_needs_no_table(guest: Session, log: Session) -> None:
     """EXECUTE on a function is enough to call it, and gives nothing besides."""
     topic = new_topic(log, messages=1)
     for function in ("publish", "publish_batch", "consume"):
@@ -72,7 +71,7 @@ def test_a_granted_function_needs_no_table(guest: Log, log: Log) -> None:
     refused("42501", guest.drop_topic, topic=topic)
 
 
-def test_objects_of_the_caller_do_not_come_in_between(guest: Log, log: Log) -> None:
+def test_objects_of_the_caller_do_not_come_in_between(guest: Session, log: Session) -> None:
     """Tables and functions in the caller's temporary schema are never used by ours."""
     topic = new_topic(log)
     log.execute(

@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
-from support import Clock
+from support.clock import Clock
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, refused, unchanged
 
 
-def poll(log: Log, topic: str, **options: Any) -> list[Any]:
+def poll(log: Session, topic: str, **options: Any) -> list[Any]:
     """One call for the group readers."""
     rows: list[Any] = log.poll(topic=topic, consumer_group="readers", **options)
     return rows
 
 
-def test_messages_with_one_token(log: Log) -> None:
+def test_messages_with_one_token(log: Session) -> None:
     """All rows are of one partition, in order, with one token; the position does not move."""
     topic = new_topic(log, partitions=2, messages=3)
     rows = poll(log, topic, max_messages=2)
@@ -29,7 +30,7 @@ def test_messages_with_one_token(log: Log) -> None:
     assert committed_offsets(log, topic, "readers") == [0, 0]
 
 
-def test_other_members_get_other_partitions(log: Log) -> None:
+def test_other_members_get_other_partitions(log: Session) -> None:
     """Until a lease ends its partition is skipped; when all are leased there is nothing."""
     topic = new_topic(log, partitions=3, messages=2)
     taken = [poll(log, topic) for _ in range(3)]
@@ -40,14 +41,14 @@ def test_other_members_get_other_partitions(log: Log) -> None:
         assert poll(log, topic, partition=1) == []
 
 
-def test_other_groups_are_not_concerned(log: Log) -> None:
+def test_other_groups_are_not_concerned(log: Session) -> None:
     """A lease of one group is none of another."""
     topic = new_topic(log, messages=2, groups=("readers", "others"))
     poll(log, topic)
     assert offsets(log.poll(topic=topic, consumer_group="others")) == [1, 2]
 
 
-def test_the_lease_ends_and_another_member_takes_over(log: Log, shared_clock: Clock) -> None:
+def test_the_lease_ends_and_another_member_takes_over(log: Session, shared_clock: Clock) -> None:
     """Thirty seconds by default; then the same messages go out under a new token."""
     topic = new_topic(log, messages=2)
     first = poll(log, topic)
@@ -66,7 +67,7 @@ def test_the_lease_ends_and_another_member_takes_over(log: Log, shared_clock: Cl
     assert log.commit_offset(last_offset=2, lease_token=second[0].lease_token, **arguments) == 2
 
 
-def test_null_is_the_default(log: Log, shared_clock: Clock) -> None:
+def test_null_is_the_default(log: Session, shared_clock: Clock) -> None:
     """Null for what may be left out: a hundred messages of any partition, for thirty seconds."""
     topic = new_topic(log, messages=101)
     assert len(poll(log, topic, max_messages=None, partition=None, lease=None)) == 100
@@ -76,7 +77,7 @@ def test_null_is_the_default(log: Log, shared_clock: Clock) -> None:
     assert offsets(poll(log, topic, max_messages=1)) == [1]
 
 
-def test_the_length_of_the_lease(log: Log, shared_clock: Clock) -> None:
+def test_the_length_of_the_lease(log: Session, shared_clock: Clock) -> None:
     """It is counted from the call, by the clock; the view shows until when."""
     topic = new_topic(log, messages=1)
     poll(log, topic, lease="1 hour")
@@ -94,18 +95,18 @@ def test_the_length_of_the_lease(log: Log, shared_clock: Clock) -> None:
 
 
 def test_a_lease_taken_late_in_a_transaction_is_not_born_expired(
-    open_log: Any, log: Log, shared_clock: Clock
+    shared_connect: Any, log: Session, shared_clock: Clock
 ) -> None:
     """It counts from the call and not from the begin of the transaction."""
     topic = new_topic(log, messages=1)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute("select 1")
         shared_clock.advance("1 hour")
         poll(log, topic, lease="1 minute")
     assert poll(log, topic) == []
 
 
-def test_in_order_within_a_partition(log: Log) -> None:
+def test_in_order_within_a_partition(log: Session) -> None:
     """The next poll of a partition begins where the last commit ended."""
     topic = new_topic(log, messages=5)
     seen: list[int] = []
@@ -121,19 +122,19 @@ def test_in_order_within_a_partition(log: Log) -> None:
     assert seen == [1, 2, 3, 4, 5]
 
 
-def test_rollback_gives_the_partition_back(log: Log) -> None:
+def test_rollback_gives_the_partition_back(log: Session) -> None:
     """A poll that did not commit leased nothing."""
     topic = new_topic(log, messages=1)
-    with unchanged(log), log.connection.transaction(force_rollback=True):
+    with unchanged(log), log.transaction(force_rollback=True):
         assert len(poll(log, topic)) == 1
     assert len(poll(log, topic)) == 1
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """The second call gets another partition, the third one nothing."""
     topic = new_topic(log, partitions=2, messages=1)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         first, second = poll(log, topic), poll(log, topic)
         assert {first[0].partition, second[0].partition} == {0, 1}
@@ -141,7 +142,7 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
         assert poll(log, topic) == []
 
 
-def test_nothing_to_read_leases_nothing(log: Log) -> None:
+def test_nothing_to_read_leases_nothing(log: Session) -> None:
     """A group that has caught up leaves no lease behind."""
     topic = new_topic(log, partitions=2)
     with unchanged(log):
@@ -149,7 +150,7 @@ def test_nothing_to_read_leases_nothing(log: Log) -> None:
         assert poll(log, topic, partition=1) == []
 
 
-def test_leases_that_are_refused(log: Log) -> None:
+def test_leases_that_are_refused(log: Session) -> None:
     """Zero, negative and endless leases."""
     topic = new_topic(log, messages=1)
     with unchanged(log):

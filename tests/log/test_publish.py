@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import Log, new_name, new_topic, newest, offsets, refused, unchanged
-from support import Clock
+from support.clock import Clock
+from support.log import new_topic, newest, offsets
+from support.session import Session, new_name, refused, unchanged
 
 # What hashtextextended gives does not depend on the version of PostgreSQL; the second column is the
 # partition of 8, the third of 5. Keys with a negative hash are marked.
@@ -30,7 +31,7 @@ GOLDEN = [
 ]
 
 
-def test_the_first_offset_is_one_and_they_rise_by_one(log: Log) -> None:
+def test_the_first_offset_is_one_and_they_rise_by_one(log: Session) -> None:
     """Publish appends and returns partition and offset; nothing is a duplicate here."""
     topic = new_topic(log)
     assert [log.publish(topic=topic, payload=n) for n in range(3)] == [
@@ -40,7 +41,7 @@ def test_the_first_offset_is_one_and_they_rise_by_one(log: Log) -> None:
     ]
 
 
-def test_what_goes_in_comes_out(log: Log) -> None:
+def test_what_goes_in_comes_out(log: Session) -> None:
     """Key, headers and payload return as they were; published_at is the time of the clock."""
     topic = new_topic(log)
     headers = {"trace": "x", "n": [1, None]}
@@ -60,7 +61,7 @@ def test_what_goes_in_comes_out(log: Log) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff bytes", b"x" * 1_000_000])
-def test_raw_bytes(log: Log, body: bytes) -> None:
+def test_raw_bytes(log: Session, body: bytes) -> None:
     """A body of any bytes, an empty one too, instead of a payload."""
     topic = new_topic(log)
     log.publish(topic=topic, body=body)
@@ -69,7 +70,7 @@ def test_raw_bytes(log: Log, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("payload", ["null", "false", "0", '""', "[]", "{}"])
-def test_empty_json_is_content(log: Log, payload: str) -> None:
+def test_empty_json_is_content(log: Session, payload: str) -> None:
     """A JSON null and other empty values are payloads like any other."""
     topic = new_topic(log)
     log.publish(topic=topic, payload=payload)
@@ -77,7 +78,7 @@ def test_empty_json_is_content(log: Log, payload: str) -> None:
     assert text == (payload,)
 
 
-def test_keys_have_their_partition(log: Log) -> None:
+def test_keys_have_their_partition(log: Session) -> None:
     """The same key always goes to the same partition, a negative hash too: golden values."""
     eight, five = new_topic(log, partitions=8), new_topic(log, partitions=5)
     found = [
@@ -96,7 +97,7 @@ def test_keys_have_their_partition(log: Log) -> None:
     assert negative == (7,)
 
 
-def test_a_named_partition_comes_before_the_key(log: Log) -> None:
+def test_a_named_partition_comes_before_the_key(log: Session) -> None:
     """With both, the message goes where it was told and keeps its key."""
     topic = new_topic(log, partitions=8)
     assert log.publish(topic=topic, payload=1, key="a", partition=6) == (6, 1, False)
@@ -104,7 +105,7 @@ def test_a_named_partition_comes_before_the_key(log: Log) -> None:
     assert row.key == "a"
 
 
-def test_partitions_count_for_themselves(log: Log) -> None:
+def test_partitions_count_for_themselves(log: Session) -> None:
     """Each partition has its own offsets from 1."""
     topic = new_topic(log, partitions=3)
     for partition in (0, 1, 0, 2, 0):
@@ -112,7 +113,7 @@ def test_partitions_count_for_themselves(log: Log) -> None:
     assert [newest(log, topic, partition) for partition in range(3)] == [3, 1, 1]
 
 
-def test_topics_count_for_themselves(log: Log) -> None:
+def test_topics_count_for_themselves(log: Session) -> None:
     """Offsets belong to a topic, and a reader gets the messages of its topic only."""
     one, other = new_topic(log, messages=2), new_topic(log)
     assert log.publish(topic=other, payload=9) == (0, 1, False)
@@ -120,7 +121,7 @@ def test_topics_count_for_themselves(log: Log) -> None:
     assert len(log.fetch(topic=one, consumer_group="readers")) == 2
 
 
-def test_without_a_key_a_free_partition_is_taken(log: Log) -> None:
+def test_without_a_key_a_free_partition_is_taken(log: Session) -> None:
     """Neither key nor partition: any partition; the message is there once."""
     topic = new_topic(log, partitions=4)
     place = log.publish(topic=topic, payload=1)
@@ -129,7 +130,7 @@ def test_without_a_key_a_free_partition_is_taken(log: Log) -> None:
     assert sum(newest(log, topic, partition) for partition in range(4)) == 1
 
 
-def test_time_rises_with_the_offset(log: Log, shared_clock: Clock) -> None:
+def test_time_rises_with_the_offset(log: Session, shared_clock: Clock) -> None:
     """A clock that is set back does not make a later message older."""
     topic = new_topic(log)
     for move in ("0", "1 hour", "-2 hours", "0"):
@@ -143,14 +144,14 @@ def test_time_rises_with_the_offset(log: Log, shared_clock: Clock) -> None:
     assert times == sorted(times)
 
 
-def test_rollback_leaves_no_gap(log: Log) -> None:
+def test_rollback_leaves_no_gap(log: Session) -> None:
     """What was rolled back is gone and its offset is given out again; savepoints as well."""
     topic = new_topic(log)
-    with log.connection.transaction(force_rollback=True):
+    with log.transaction(force_rollback=True):
         assert log.publish(topic=topic, payload=1) == (0, 1, False)
-    with log.connection.transaction():
+    with log.transaction():
         assert log.publish(topic=topic, payload=2) == (0, 1, False)
-        with log.connection.transaction(force_rollback=True):
+        with log.transaction(force_rollback=True):
             assert log.publish(topic=topic, payload=3) == (0, 2, False)
         assert log.publish(topic=topic, payload=4) == (0, 2, False)
     rows = log.fetch(topic=topic, consumer_group="readers")
@@ -160,10 +161,10 @@ def test_rollback_leaves_no_gap(log: Log) -> None:
 @pytest.mark.parametrize(
     "level", ["read uncommitted", "read committed", "repeatable read", "serializable"]
 )
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """In every isolation level the second call goes on where the first one ended."""
     topic = new_topic(log, partitions=2)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         assert log.publish(topic=topic, payload=1, partition=1) == (1, 1, False)
         assert log.publish(topic=topic, payload=2, partition=1) == (1, 2, False)
@@ -173,31 +174,29 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
         assert len(unkeyed) == 1
 
 
-def test_one_notification_for_each_transaction(log: Log) -> None:
+def test_one_notification_for_each_transaction(log: Session) -> None:
     """A topic with notify tells the channel its name at commit, once, and others stay silent."""
     loud, silent = new_name("loud"), new_topic(log)
     log.create_topic(topic=loud, notify=True)
     log.execute("listen pgq_topic")
     try:
-        with log.connection.transaction():
+        with log.transaction():
             log.publish(topic=silent, payload=1)
             for n in range(3):
                 log.publish(topic=loud, payload=n)
-        with log.connection.transaction(force_rollback=True):
+        with log.transaction(force_rollback=True):
             log.publish(topic=loud, payload=1)
         log.publish(topic=silent, payload=1)
-        with log.connection.transaction():
+        with log.transaction():
             log.execute("set transaction isolation level serializable")
             log.publish(topic=loud, payload=4)
-        heard = [
-            (notice.channel, notice.payload) for notice in log.connection.notifies(timeout=0.05)
-        ]
+        heard = [(notice.channel, notice.payload) for notice in log.notifies(timeout=0.05)]
         assert heard == [("pgq_topic", loud), ("pgq_topic", loud)]
     finally:
         log.execute("unlisten *")
 
 
-def test_content_that_is_refused(log: Log) -> None:
+def test_content_that_is_refused(log: Session) -> None:
     """No content, two contents, headers that are no object: an error and nothing stored."""
     topic = new_topic(log)
     with unchanged(log):
@@ -210,7 +209,7 @@ def test_content_that_is_refused(log: Log) -> None:
     assert log.publish(topic=topic, payload=1) == (0, 1, False)
 
 
-def test_places_that_are_refused(log: Log) -> None:
+def test_places_that_are_refused(log: Session) -> None:
     """An unknown topic or partition is an error, never a message that vanishes."""
     topic = new_topic(log, partitions=2)
     with unchanged(log):
@@ -230,12 +229,12 @@ def test_places_that_are_refused(log: Log) -> None:
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_refusals_in_other_isolation_levels(log: Log, level: str) -> None:
+def test_refusals_in_other_isolation_levels(log: Session, level: str) -> None:
     """The same errors as under READ COMMITTED."""
     topic = new_topic(log)
 
     def publish(**arguments: Any) -> Any:
-        with log.connection.transaction():
+        with log.transaction():
             log.execute(f"set transaction isolation level {level}")
             return log.publish(**arguments)
 
@@ -248,7 +247,7 @@ def test_refusals_in_other_isolation_levels(log: Log, level: str) -> None:
         refused("22004", publish, topic=None, payload=1)
 
 
-def test_a_temporary_table_of_a_known_name_changes_nothing(log: Log) -> None:
+def test_a_temporary_table_of_a_known_name_changes_nothing(log: Session) -> None:
     """Names in pg_temp never come before those of pgq."""
     topic = new_topic(log)
     log.execute("create temporary table topic (topic text, topic_id bigint)")
@@ -262,11 +261,11 @@ def test_a_temporary_table_of_a_known_name_changes_nothing(log: Log) -> None:
         log.execute("drop table pg_temp.topic, pg_temp.message")
 
 
-def test_prepared_statements(log: Log) -> None:
+def test_prepared_statements(log: Session) -> None:
     """It works as a prepared statement, again and again, when its plan has become generic."""
     topic = new_topic(log)
     for n in range(12):
-        row = log.connection.execute(
+        row = log.execute(
             "select * from pgq.publish(topic => %s, payload => %s)",
             [topic, psycopg.types.json.Jsonb(n)],
             prepare=True,

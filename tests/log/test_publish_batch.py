@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, new_name, new_topic, newest, refused, unchanged
+from support.log import new_topic, newest
+from support.session import Session, new_name, refused, unchanged
 
 LEVELS = ["read uncommitted", "read committed", "repeatable read", "serializable"]
 
 
-def stored(log: Log, topic: str, partition: int = 0) -> list[Any]:
+def stored(log: Session, topic: str, partition: int = 0) -> list[Any]:
     """The payloads of a partition."""
     rows = log.fetch_range(
         topic=topic, partition=partition, first_offset=1, last_offset=newest(log, topic, partition)
@@ -19,7 +20,7 @@ def stored(log: Log, topic: str, partition: int = 0) -> list[Any]:
     return [row.payload for row in rows]
 
 
-def test_a_batch_is_contiguous_and_in_the_order_of_the_array(log: Log) -> None:
+def test_a_batch_is_contiguous_and_in_the_order_of_the_array(log: Session) -> None:
     """On a partition whose next offset is k it stores k … k + n - 1, and says so."""
     topic = new_topic(log)
     assert log.publish_batch(topic=topic, payloads=[30, 10, 20]) == [(0, 1, 3, False)]
@@ -27,14 +28,14 @@ def test_a_batch_is_contiguous_and_in_the_order_of_the_array(log: Log) -> None:
     assert stored(log, topic) == [30, 10, 20, 2, 1]
 
 
-def test_the_size_is_that_of_the_array(log: Log) -> None:
+def test_the_size_is_that_of_the_array(log: Session) -> None:
     """One message, and thousands."""
     topic = new_topic(log)
     assert log.publish_batch(topic=topic, payloads=["1"]) == [(0, 1, 1, False)]
     assert log.publish_batch(topic=topic, bodies=[b"x"] * 5000) == [(0, 2, 5001, False)]
 
 
-def test_an_empty_batch_does_nothing(log: Log) -> None:
+def test_an_empty_batch_does_nothing(log: Session) -> None:
     """No row, no offset used; but the topic must exist."""
     topic = new_topic(log)
     with unchanged(log):
@@ -45,7 +46,7 @@ def test_an_empty_batch_does_nothing(log: Log) -> None:
     assert log.publish_batch(topic=topic, payloads=[1]) == [(0, 1, 1, False)]
 
 
-def test_keys_and_headers_belong_to_their_message(log: Log) -> None:
+def test_keys_and_headers_belong_to_their_message(log: Session) -> None:
     """The n-th key and headers go with the n-th message; they may be null."""
     topic = new_topic(log)
     log.publish_batch(
@@ -63,12 +64,12 @@ def test_keys_and_headers_belong_to_their_message(log: Log) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_each_message_goes_to_the_partition_of_its_key(log: Log, level: str) -> None:
+def test_each_message_goes_to_the_partition_of_its_key(log: Session, level: str) -> None:
     """One row for each partition written; within it the order of the array; as publish does."""
     topic = new_topic(log, partitions=8)
     # partitions of 8: a 1, b 0, c 2, d 2 (see the golden values of publish)
     keys = ["c", "a", "d", "b", "c", "a"]
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         ranges = log.publish_batch(topic=topic, payloads=[0, 1, 2, 3, 4, 5], keys=keys)
     assert ranges == [(0, 1, 1, False), (1, 1, 2, False), (2, 1, 3, False)]
@@ -76,7 +77,7 @@ def test_each_message_goes_to_the_partition_of_its_key(log: Log, level: str) -> 
     assert log.publish(topic=topic, payload=6, key="d") == (2, 4, False)
 
 
-def test_a_named_partition_takes_all(log: Log) -> None:
+def test_a_named_partition_takes_all(log: Session) -> None:
     """Keys are kept, and decide nothing."""
     topic = new_topic(log, partitions=8)
     ranges = log.publish_batch(topic=topic, payloads=[1, 2], keys=["a", "b"], partition=5)
@@ -85,7 +86,7 @@ def test_a_named_partition_takes_all(log: Log) -> None:
     assert [row.key for row in rows] == ["a", "b"]
 
 
-def test_messages_without_a_key_stay_together(log: Log) -> None:
+def test_messages_without_a_key_stay_together(log: Session) -> None:
     """Without keys all go to one partition; among keys, to one that is written to anyway."""
     topic = new_topic(log, partitions=8)
     assert len(log.publish_batch(topic=topic, payloads=[1, 2, 3])) == 1
@@ -94,19 +95,19 @@ def test_messages_without_a_key_stay_together(log: Log) -> None:
     assert [(row.partition, row.last_offset - row.first_offset) for row in ranges] == [(1, 2)]
 
 
-def test_rollback_leaves_no_gap(log: Log) -> None:
+def test_rollback_leaves_no_gap(log: Session) -> None:
     """What was rolled back is gone, and its offsets are given out again."""
     topic = new_topic(log, messages=1)
-    with log.connection.transaction(force_rollback=True):
+    with log.transaction(force_rollback=True):
         assert log.publish_batch(topic=topic, payloads=[1, 2]) == [(0, 2, 3, False)]
     assert log.publish_batch(topic=topic, payloads=[3]) == [(0, 2, 2, False)]
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """In every isolation level the second call goes on where the first one ended."""
     topic = new_topic(log, partitions=8)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         assert log.publish_batch(topic=topic, payloads=[1, 2], partition=1) == [(1, 1, 2, False)]
         assert log.publish_batch(topic=topic, bodies=[b"", b""], partition=1) == [(1, 3, 4, False)]
@@ -118,28 +119,28 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
         assert second[0].first_offset == first[0].last_offset + 1
 
 
-def test_one_notification_for_a_batch(log: Log) -> None:
+def test_one_notification_for_a_batch(log: Session) -> None:
     """Not one for each message, whichever way the batch takes."""
-    topic = new_name()
+    topic = new_name("topic")
     log.create_topic(topic=topic, notify=True)
     log.execute("listen pgq_topic")
     try:
         log.publish_batch(topic=topic, payloads=[1, 2, 3])
         log.publish_batch(topic=topic, payloads=[1, 2, 3], keys=["a", "b", "c"])
         log.publish_batch(topic=topic, payloads=[])
-        heard = [notice.payload for notice in log.connection.notifies(timeout=0.05)]
+        heard = [notice.payload for notice in log.notifies(timeout=0.05)]
         assert heard == [topic, topic]
     finally:
         log.execute("unlisten *")
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_a_null_element_refuses_the_whole_batch(log: Log, level: str) -> None:
+def test_a_null_element_refuses_the_whole_batch(log: Session, level: str) -> None:
     """Nothing is stored, wherever the null stands; the error says where."""
     topic = new_topic(log, partitions=2)
 
     def publish(**arguments: Any) -> Any:
-        with log.connection.transaction():
+        with log.transaction():
             log.execute(f"set transaction isolation level {level}")
             return log.publish_batch(**arguments)
 
@@ -155,7 +156,7 @@ def test_a_null_element_refuses_the_whole_batch(log: Log, level: str) -> None:
     assert publish(topic=topic, payloads=["null"], partition=0) == [(0, 1, 1, False)]
 
 
-def test_arrays_that_are_refused(log: Log) -> None:
+def test_arrays_that_are_refused(log: Session) -> None:
     """None, both, other lengths, two dimensions, odd headers: an error and nothing stored."""
     topic = new_topic(log, partitions=2)
     with unchanged(log):
@@ -176,7 +177,7 @@ def test_arrays_that_are_refused(log: Log) -> None:
         refused("22023", log.publish_batch, topic=topic, payloads=[1, 2], keys=[["a"], ["b"]])
 
 
-def test_places_that_are_refused(log: Log) -> None:
+def test_places_that_are_refused(log: Session) -> None:
     """Unknown topics and partitions, with and without keys, store nothing."""
     topic = new_topic(log, partitions=2)
     with unchanged(log):
@@ -189,7 +190,7 @@ def test_places_that_are_refused(log: Log) -> None:
                 refused("MQ007", log.publish_batch, topic=topic, partition=partition, **call)
 
 
-def test_arrays_that_do_not_begin_at_one(log: Log) -> None:
+def test_arrays_that_do_not_begin_at_one(log: Session) -> None:
     """The order counts, not the subscripts."""
     topic = new_topic(log)
     rows = log.execute(

@@ -7,11 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, offsets, unchanged
-from support import Clock
+from support.clock import Clock
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, unchanged
 
 
-def lease(log: Log, topic: str) -> dict[str, Any]:
+def lease(log: Session, topic: str) -> dict[str, Any]:
     """Poll, and return the arguments that name the lease."""
     rows = log.poll(topic=topic, consumer_group="readers")
     return {
@@ -22,7 +23,7 @@ def lease(log: Log, topic: str) -> dict[str, Any]:
     }
 
 
-def test_what_was_not_committed_goes_to_the_next(log: Log) -> None:
+def test_what_was_not_committed_goes_to_the_next(log: Session) -> None:
     """At once, from the position on."""
     topic = new_topic(log, messages=3)
     held = lease(log, topic)
@@ -31,7 +32,7 @@ def test_what_was_not_committed_goes_to_the_next(log: Log) -> None:
     assert offsets(log.poll(topic=topic, consumer_group="readers")) == [2, 3]
 
 
-def test_it_does_not_move_the_position(log: Log) -> None:
+def test_it_does_not_move_the_position(log: Session) -> None:
     """Nothing is skipped and nothing given back that was committed."""
     topic = new_topic(log, messages=3)
     held = lease(log, topic)
@@ -39,7 +40,7 @@ def test_it_does_not_move_the_position(log: Log) -> None:
     assert committed_offsets(log, topic, "readers") == [0]
 
 
-def test_released_twice(log: Log) -> None:
+def test_released_twice(log: Session) -> None:
     """The second time there is nothing to release."""
     held = lease(log, new_topic(log, messages=1))
     assert log.release_poll(**held) is True
@@ -47,7 +48,7 @@ def test_released_twice(log: Log) -> None:
         assert log.release_poll(**held) is False
 
 
-def test_a_lease_that_is_not_the_callers(log: Log, shared_clock: Clock) -> None:
+def test_a_lease_that_is_not_the_callers(log: Session, shared_clock: Clock) -> None:
     """A wrong token, or one of a lease that another member has by now, changes nothing."""
     topic = new_topic(log, messages=1)
     held = lease(log, topic)
@@ -61,11 +62,11 @@ def test_a_lease_that_is_not_the_callers(log: Log, shared_clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """True, then false; and the partition can be polled in between."""
     topic = new_topic(log, messages=1)
     held = lease(log, topic)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         assert log.release_poll(**held) is True
         assert log.release_poll(**held) is False

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, offsets, refused
-from support import Clock
+from support.clock import Clock
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Connect, Session, refused
 
-Connect = Callable[..., "psycopg.Connection[Any]"]
 READERS = {"consumer_group": "readers"}
 
 
 @pytest.fixture
-def own(connection: psycopg.Connection[Any]) -> Log:
+def own(connection: psycopg.Connection[Any]) -> Session:
     """The log in a database of the test's own, where cleanup disturbs nobody."""
-    return Log(connection)
+    return connection
 
 
-def expire(log: Log, clock: Clock) -> None:
+def expire(log: Session, clock: Clock) -> None:
     """Let all that is stored become older than its retention, and clean up."""
     log.publish(topic=new_topic(log, groups=()), payload=0)
     for move in ("3 days", "0", "8 days", "0"):
@@ -29,7 +28,7 @@ def expire(log: Log, clock: Clock) -> None:
         log.cleanup()
 
 
-def test_messages_older_than_the_retention_go(own: Log, clock: Clock) -> None:
+def test_messages_older_than_the_retention_go(own: Session, clock: Clock) -> None:
     """They are kept at least as long as the topic says, and at most a third longer."""
     topic = new_topic(own, messages=3)
     for _ in range(20):
@@ -42,7 +41,7 @@ def test_messages_older_than_the_retention_go(own: Log, clock: Clock) -> None:
     assert own.execute("select count(*) from pgq.message").fetchone() == (0,)
 
 
-def test_offsets_go_on(own: Log, clock: Clock) -> None:
+def test_offsets_go_on(own: Session, clock: Clock) -> None:
     """After all messages are gone the next one has the next offset; time does not go back."""
     topic = new_topic(own, messages=3)
     expire(own, clock)
@@ -53,14 +52,14 @@ def test_offsets_go_on(own: Log, clock: Clock) -> None:
     assert stats == (4, 4, 1)
 
 
-def test_reading_what_is_gone_is_an_error(own: Log, clock: Clock) -> None:
+def test_reading_what_is_gone_is_an_error(own: Session, clock: Clock) -> None:
     """Never silence: the offset is out of range, and DETAIL has the first one that there is."""
     topic = new_topic(own, messages=3)
     expire(own, clock)
     own.publish_batch(topic=topic, payloads=[4, 5])
     detail = "First available offset: 4; last available offset: 5."
     for function in ("claim_offsets", "consume", "fetch", "poll"):
-        error = refused("MQ004", getattr(own, function), topic=topic, **READERS)
+        error = refused("MQ004", own.call, function, topic=topic, **READERS)
         assert error.diag.message_detail == detail
         assert error.diag.message_hint is not None
         assert "seek" in error.diag.message_hint
@@ -80,7 +79,7 @@ def test_reading_what_is_gone_is_an_error(own: Log, clock: Clock) -> None:
     ]
 
 
-def test_seek_goes_on_behind_the_gap(own: Log, clock: Clock) -> None:
+def test_seek_goes_on_behind_the_gap(own: Session, clock: Clock) -> None:
     """To the earliest, to a time before, to the first offset that there is; not to a lower one."""
     topic = new_topic(own, messages=3)
     expire(own, clock)
@@ -92,7 +91,7 @@ def test_seek_goes_on_behind_the_gap(own: Log, clock: Clock) -> None:
     assert offsets(own.consume(topic=topic, **READERS)) == [4, 5]
 
 
-def test_a_group_may_skip_what_is_gone(own: Log, clock: Clock) -> None:
+def test_a_group_may_skip_what_is_gone(own: Session, clock: Clock) -> None:
     """With out_of_range => skip, reading goes on with the oldest message that there is."""
     topic = new_topic(own, messages=3, groups=())
     groups = ("claim_offsets", "consume", "fetch", "poll")
@@ -100,16 +99,16 @@ def test_a_group_may_skip_what_is_gone(own: Log, clock: Clock) -> None:
         own.create_group(topic=topic, consumer_group=group, out_of_range="skip")
     expire(own, clock)
     for group in groups:
-        assert getattr(own, group)(topic=topic, consumer_group=group) == []
+        assert own.call(group, topic=topic, consumer_group=group) == []
     own.publish_batch(topic=topic, payloads=[4, 5])
     assert own.claim_offsets(topic=topic, consumer_group="claim_offsets") == [(0, 4, 5)]
     for group in groups[1:]:
-        assert offsets(getattr(own, group)(topic=topic, consumer_group=group)) == [4, 5]
+        assert offsets(own.call(group, topic=topic, consumer_group=group)) == [4, 5]
 
 
 @pytest.mark.parametrize("function", ["claim_offsets", "consume", "poll"])
 def test_skipping_an_emptied_partition_does_not_hide_the_others(
-    own: Log, clock: Clock, function: str
+    own: Session, clock: Clock, function: str
 ) -> None:
     """Where all is gone in one partition, the messages of the other ones are found all the same."""
     topic = new_topic(own, partitions=8, messages=2, groups=())
@@ -126,7 +125,7 @@ def test_skipping_an_emptied_partition_does_not_hide_the_others(
     assert [row.partition for row in read(topic=topic, consumer_group="g")] == [0]
 
 
-def test_a_new_group_starts_at_what_is_kept(own: Log, clock: Clock) -> None:
+def test_a_new_group_starts_at_what_is_kept(own: Session, clock: Clock) -> None:
     """The earliest message that there is, or behind the newest one."""
     topic = new_topic(own, messages=3, groups=())
     expire(own, clock)
@@ -141,7 +140,7 @@ def test_a_new_group_starts_at_what_is_kept(own: Log, clock: Clock) -> None:
     ]
 
 
-def test_ranges_that_span_segments(own: Log, clock: Clock) -> None:
+def test_ranges_that_span_segments(own: Session, clock: Clock) -> None:
     """Claims, reads and seeks know nothing of the segments below them."""
     topic = new_topic(own)
     for number in range(4):
@@ -176,7 +175,7 @@ def test_ranges_that_span_segments(own: Log, clock: Clock) -> None:
     assert offsets(own.consume(topic=topic, **READERS)) == list(range(start + 5, 14))
 
 
-def test_old_positions_are_trimmed(own: Log) -> None:
+def test_old_positions_are_trimmed(own: Session) -> None:
     """The journal of a group keeps its last thousand changes, and the position stays."""
     topic = new_topic(own, messages=1)
     for _ in range(1100):
@@ -187,7 +186,7 @@ def test_old_positions_are_trimmed(own: Log) -> None:
     assert offsets(own.consume(topic=topic, **READERS)) == [1]
 
 
-def test_no_hole_when_the_retention_became_shorter(own: Log, clock: Clock) -> None:
+def test_no_hole_when_the_retention_became_shorter(own: Session, clock: Clock) -> None:
     """Old messages were to be kept for ever, later ones are gone: the log begins behind those.
 
     A reader in the old part gets the error, and never the messages before and after a hole.
@@ -202,20 +201,20 @@ def test_no_hole_when_the_retention_became_shorter(own: Log, clock: Clock) -> No
     expire(own, clock)
     own.publish_batch(topic=topic, payloads=[7, 8])
     for function in ("claim_offsets", "consume", "fetch", "poll"):
-        refused("MQ004", getattr(own, function), topic=topic, **READERS)
-        refused("MQ004", getattr(own, function), topic=topic, partition=0, **READERS)
+        refused("MQ004", own.call, function, topic=topic, **READERS)
+        refused("MQ004", own.call, function, topic=topic, partition=0, **READERS)
     assert offsets(own.consume(topic=topic, consumer_group="far")) == [7, 8]
     own.seek(topic=topic, start="earliest", **READERS)
     assert offsets(own.consume(topic=topic, **READERS)) == [7, 8]
 
 
-def test_a_reader_in_an_old_snapshot(own: Log, connect: Connect, clock: Clock) -> None:
+def test_a_reader_in_an_old_snapshot(own: Session, connect: Connect, clock: Clock) -> None:
     """What was removed under a snapshot is an error for it as well, not an empty answer."""
     topic = new_topic(own, messages=3)
     clock.advance("3 days")
     while own.execute("select from pgq.segment where state = 'closed'").rowcount == 0:
         own.cleanup()
-    reader = Log(connect(isolation_level="repeatable read"))
+    reader = connect(isolation_level="repeatable read")
     reader.execute("select 1")
     clock.advance("8 days")
     assert "segment truncated" in [row.action for row in own.cleanup()]

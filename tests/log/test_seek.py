@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from log_support import Log, committed_offsets, new_topic, offsets, refused, unchanged
-from support import Clock
+from support.clock import Clock
+from support.log import committed_offsets, new_topic, offsets
+from support.session import Session, refused, unchanged
 
 
-def seek(log: Log, topic: str, **options: Any) -> list[Any]:
+def seek(log: Session, topic: str, **options: Any) -> list[Any]:
     """One call for the group readers."""
     rows: list[Any] = log.seek(topic=topic, consumer_group="readers", **options)
     return rows
 
 
-def test_to_an_offset(log: Log) -> None:
+def test_to_an_offset(log: Session) -> None:
     """That message is read next; back and ahead; the last offset + 1 is allowed."""
     topic = new_topic(log, messages=5)
     log.consume(topic=topic, consumer_group="readers")
@@ -28,7 +29,7 @@ def test_to_an_offset(log: Log) -> None:
     assert log.consume(topic=topic, consumer_group="readers") == []
 
 
-def test_to_the_ends(log: Log) -> None:
+def test_to_the_ends(log: Session) -> None:
     """earliest and latest, in one partition or in all of them."""
     topic = new_topic(log, partitions=3, messages=2)
     assert seek(log, topic, start="latest") == [(0, 3), (1, 3), (2, 3)]
@@ -38,7 +39,7 @@ def test_to_the_ends(log: Log) -> None:
     assert seek(log, topic, start="earliest") == [(0, 1), (1, 1), (2, 1)]
 
 
-def test_in_an_empty_topic(log: Log) -> None:
+def test_in_an_empty_topic(log: Session) -> None:
     """Both ends are the first offset."""
     topic = new_topic(log)
     assert seek(log, topic, start="latest") == seek(log, topic, start="earliest") == [(0, 1)]
@@ -46,7 +47,7 @@ def test_in_an_empty_topic(log: Log) -> None:
     assert seek(log, topic, partition=0, log_offset=1) == [(0, 1)]
 
 
-def test_to_a_time(log: Log, shared_clock: Clock) -> None:
+def test_to_a_time(log: Session, shared_clock: Clock) -> None:
     """The first message published then or later; halving finds it in every place."""
     topic = new_topic(log)
     for _ in range(7):
@@ -64,7 +65,7 @@ def test_to_a_time(log: Log, shared_clock: Clock) -> None:
     assert seek(log, topic, published_at="infinity") == [(0, 15)]
 
 
-def test_it_ends_a_lease(log: Log) -> None:
+def test_it_ends_a_lease(log: Session) -> None:
     """The member that had the partition is told so when it commits."""
     topic = new_topic(log, messages=3)
     token = log.poll(topic=topic, consumer_group="readers")[0].lease_token
@@ -76,7 +77,7 @@ def test_it_ends_a_lease(log: Log) -> None:
     assert offsets(log.poll(topic=topic, consumer_group="readers")) == [1, 2, 3]
 
 
-def test_other_groups_stay(log: Log) -> None:
+def test_other_groups_stay(log: Session) -> None:
     """Only the group that is named moves."""
     topic = new_topic(log, messages=3, groups=("readers", "others"))
     seek(log, topic, start="latest")
@@ -84,10 +85,10 @@ def test_other_groups_stay(log: Log) -> None:
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_twice_in_one_transaction(log: Log, level: str) -> None:
+def test_twice_in_one_transaction(log: Session, level: str) -> None:
     """The second call counts; what the transaction published itself is known."""
     topic = new_topic(log, messages=3)
-    with log.connection.transaction():
+    with log.transaction():
         log.execute(f"set transaction isolation level {level}")
         assert seek(log, topic, start="latest") == [(0, 4)]
         log.publish(topic=topic, payload=4)
@@ -96,15 +97,15 @@ def test_twice_in_one_transaction(log: Log, level: str) -> None:
     assert committed_offsets(log, topic, "readers") == [1]
 
 
-def test_rollback(log: Log) -> None:
+def test_rollback(log: Session) -> None:
     """A seek that was rolled back did not happen."""
     topic = new_topic(log, messages=3)
-    with log.connection.transaction(force_rollback=True):
+    with log.transaction(force_rollback=True):
         seek(log, topic, start="latest")
     assert committed_offsets(log, topic, "readers") == [0]
 
 
-def test_offsets_that_do_not_exist(log: Log) -> None:
+def test_offsets_that_do_not_exist(log: Session) -> None:
     """Below the first and above the last offset + 1: out of range."""
     topic = new_topic(log, messages=3)
     with unchanged(log):
@@ -120,7 +121,7 @@ def test_offsets_that_do_not_exist(log: Log) -> None:
             assert f"offset {offset} of topic" in str(error)
 
 
-def test_refusals(log: Log) -> None:
+def test_refusals(log: Session) -> None:
     """Exactly one target, a known place."""
     topic = new_topic(log, partitions=2, messages=1)
     names = {"topic": topic, "consumer_group": "readers"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from log_support import Log, new_topic
-from support import Clock
+from support.clock import Clock
+from support.log import new_topic
+from support.session import Session
 
 
-def stats(log: Log, topic: str) -> list[Any]:
+def stats(log: Session, topic: str) -> list[Any]:
     """The figures of a topic, in order."""
     return log.execute(
         "select partition, first_offset, last_offset, messages, published_last_minute"
@@ -17,7 +18,7 @@ def stats(log: Log, topic: str) -> list[Any]:
     ).fetchall()
 
 
-def test_depth_of_each_partition(log: Log) -> None:
+def test_depth_of_each_partition(log: Session) -> None:
     """Empty and filled ones; consumption changes nothing."""
     topic = new_topic(log, partitions=2)
     assert stats(log, topic) == [(0, 1, 0, 0, 0), (1, 1, 0, 0, 0)]
@@ -26,7 +27,7 @@ def test_depth_of_each_partition(log: Log) -> None:
     assert stats(log, topic) == [(0, 1, 0, 0, 0), (1, 1, 3, 3, 3)]
 
 
-def test_throughput_of_the_last_minute(log: Log, shared_clock: Clock) -> None:
+def test_throughput_of_the_last_minute(log: Session, shared_clock: Clock) -> None:
     """What is older than a minute is not counted."""
     topic = new_topic(log, messages=4)
     shared_clock.advance("50 seconds")

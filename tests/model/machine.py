@@ -16,7 +16,7 @@ from model.broker import Broker
 from model.content import Content
 from model.drawn import KEYS
 from pgq import Client
-from support import Clock
+from support.clock import Clock
 
 __all__ = ["BEGIN", "Machine", "Run"]
 

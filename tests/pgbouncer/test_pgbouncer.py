@@ -24,7 +24,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pgq import Client, LeaseLost
 from pgq.embedded._cluster import free_port
-from support import wait_until
+from support.session import Session
+from support.waiting import wait_until
 
 Connection = psycopg.Connection[Any]
 Open = Callable[..., Connection]
@@ -83,7 +84,7 @@ pidfile =
     def answers() -> bool:
         assert process.poll() is None, (directory / "log").read_text()
         try:
-            psycopg.connect(**place, connect_timeout=2).close()
+            Session.connect(**place, connect_timeout=2).close()
         except psycopg.OperationalError:
             return False
         return True
@@ -109,7 +110,7 @@ def open_client(pgbouncer: dict[str, Any]) -> Iterator[Open]:
     opened: list[Connection] = []
 
     def connect(autocommit: bool = True) -> Connection:
-        connection = psycopg.connect(**pgbouncer, autocommit=autocommit, prepare_threshold=None)
+        connection = Session.connect(**pgbouncer, autocommit=autocommit, prepare_threshold=None)
         opened.append(connection)
         return connection
 

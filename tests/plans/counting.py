@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 from psycopg.rows import namedtuple_row
+
+from support.session import Session
 
 __all__ = ["Reader", "Work"]
 
@@ -37,7 +38,7 @@ class Reader:
     """A session that keeps account of what each of its calls reads."""
 
     def __init__(self, dsn: str) -> None:
-        self.connection = psycopg.connect(dsn, autocommit=True, row_factory=namedtuple_row)
+        self.connection = Session.connect(dsn, autocommit=True, row_factory=namedtuple_row)
         self.last = Work(0, frozenset())
 
     def call(self, function: str, **arguments: Any) -> list[Any]:

@@ -13,9 +13,10 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from jobs import AnyConnection, cleanup, stats
 from plans.counting import Reader
-from support import Clock
+from support.clock import Clock
+from support.queue import stats
+from support.session import Session
 
 EXHAUSTED = 5000
 # how many one claim may bury
@@ -41,7 +42,7 @@ def reader(dsn: str) -> Iterator[Reader]:
     reader.close()
 
 
-def _exhaust(connection: AnyConnection, reader: Reader, clock: Clock, **options: Any) -> None:
+def _exhaust(connection: Session, reader: Reader, clock: Clock, **options: Any) -> None:
     """A queue whose jobs have all been claimed for the last time, by workers that are lost."""
     connection.execute("select pgq.create_queue('work', max_attempts => 1)")
     reader.call("enqueue_batch", queue="work", payloads=[Jsonb(0)] * EXHAUSTED, **options)
@@ -62,7 +63,7 @@ def _claim(reader: Reader, **arguments: Any) -> tuple[list[Any], int]:
     return jobs, after - before
 
 
-def _check(reader: Reader, connection: AnyConnection, turns: int) -> None:
+def _check(reader: Reader, connection: Session, turns: int) -> None:
     assert turns <= TURNS, f"{turns} calls from within"
     assert reader.last.entries <= PER_JOB * EXHAUSTED + 1000, f"{reader.last.entries} entries read"
     assert not reader.last.scanned
@@ -126,7 +127,7 @@ def test_nothing_behind_them(
     assert jobs == []
     _check(reader, connection, turns)
     for _ in range(3):
-        cleanup(connection)
+        connection.cleanup()
     assert stats(connection, "work") == {"dead": EXHAUSTED}
 
 

@@ -7,7 +7,7 @@ open that could see them, every reader that comes by has to look at them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
@@ -16,8 +16,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from plans.counting import Reader
-
-Connect = Callable[..., "psycopg.Connection[Any]"]
+from support.session import Connect
 
 ROUNDS = 20
 JOBS_PER_ROUND = 200

@@ -7,7 +7,7 @@ and a session at REPEATABLE READ cannot raise it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
@@ -16,10 +16,9 @@ import pytest
 from psycopg import IsolationLevel
 from psycopg.types.json import Jsonb
 
-from jobs import claim, cleanup, enqueue_many, new_queue
 from plans.counting import Reader
-
-Connect = Callable[..., "psycopg.Connection[Any]"]
+from support.queue import claim, enqueue_many, new_queue
+from support.session import Connect
 
 ROUNDS = 12
 JOBS_PER_ROUND = 200
@@ -126,7 +125,7 @@ def test_workers_with_snapshots_of_their_own(
         _done(reader, JOBS_PER_ROUND, **asked)
         for _ in range(3):
             time.sleep(0.055)
-            cleanup(connection)
+            connection.cleanup()
         work.append(_done(reader, 1, **asked))
     _refuse_growth(work)
 

@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import IsolationLevel
 from psycopg.types.json import Jsonb
 
-from databases import Databases
-from jobs import call, claim_one, enqueue
-from support import refuse
-
-AnyConnection = psycopg.Connection[Any]
+from support.databases import Databases
+from support.house import refuse
+from support.queue import claim_one, enqueue
+from support.session import Session
 
 LEAVES = (3, 17, 64)
 
@@ -52,32 +50,30 @@ class Store:
     """A database in which many leaves are in use, and three of them."""
 
     dsn: str
-    admin: AnyConnection
+    admin: Session
     leaves: list[Leaf]
 
 
 @pytest.fixture(scope="module")
 def store(databases: Databases) -> Iterator[Store]:
     """A database of this module's own: making the leaves takes a while."""
-    with databases.copy("leaf_locks") as dsn, psycopg.connect(dsn, autocommit=True) as admin:
+    with databases.copy("leaf_locks") as dsn, Session.connect(dsn, autocommit=True) as admin:
         yield Store(dsn, admin, list(_fill(admin)))
 
 
-def _fill(admin: AnyConnection) -> Iterator[Leaf]:
+def _fill(admin: Session) -> Iterator[Leaf]:
     """One class after the other, until all the leaves that are wanted are in use."""
     for days in range(1, 2 * max(LEAVES)):
         topic = f"topic-{days}"
-        call(admin, "create_topic", topic=topic, partitions=2, retention=f"{days} days")
+        admin.create_topic(topic=topic, partitions=2, retention=f"{days} days")
         for partition in range(2):
-            call(admin, "publish", topic=topic, payload=Jsonb(1), partition=partition)
+            admin.publish(topic=topic, payload=Jsonb(1), partition=partition)
         number = _leaf_of(admin, topic)
         if number in LEAVES:
-            call(admin, "create_group", topic=topic, consumer_group="readers")
+            admin.create_group(topic=topic, consumer_group="readers")
             queues = f"queue-{days}", f"last-chance-{days}"
             for queue in queues:
-                call(
-                    admin,
-                    "create_queue",
+                admin.create_queue(
                     queue=queue,
                     retention=f"{days} days",
                     max_attempts=1 if queue.startswith("last") else None,
@@ -88,7 +84,7 @@ def _fill(admin: AnyConnection) -> Iterator[Leaf]:
             return
 
 
-def _leaf_of(admin: AnyConnection, topic: str) -> int:
+def _leaf_of(admin: Session, topic: str) -> int:
     [(number,)] = admin.execute(
         "select distinct m.segment from pgq.message as m"
         " inner join pgq.messages as v using (partition_id, log_offset) where v.topic = %s",
@@ -99,93 +95,93 @@ def _leaf_of(admin: AnyConnection, topic: str) -> int:
 
 # --------------------------------------------------------------------------------- what is called
 
-Prepare = Callable[[AnyConnection, Leaf], dict[str, Any]]
+Prepare = Callable[[Session, Leaf], dict[str, Any]]
 GROUP = {"consumer_group": "readers"}
 
 
-def _content(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _content(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {"topic": leaf.topic, "payload": Jsonb(1)}
 
 
-def _batch(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _batch(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {"topic": leaf.topic, "payloads": [Jsonb(1), Jsonb(2)]}
 
 
-def _keyed(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _keyed(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {**_batch(admin, leaf), "keys": ["a", "b"]}
 
 
-def _reader(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
-    call(admin, "seek", topic=leaf.topic, start="earliest", **GROUP)
+def _reader(admin: Session, leaf: Leaf) -> dict[str, Any]:
+    admin.seek(topic=leaf.topic, start="earliest", **GROUP)
     return {"topic": leaf.topic, **GROUP}
 
 
-def _caught_up(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
-    call(admin, "seek", topic=leaf.topic, start="latest", **GROUP)
+def _caught_up(admin: Session, leaf: Leaf) -> dict[str, Any]:
+    admin.seek(topic=leaf.topic, start="latest", **GROUP)
     return {"topic": leaf.topic, **GROUP}
 
 
-def _range(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _range(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {"topic": leaf.topic, "partition": 0, "first_offset": 1, "last_offset": 1}
 
 
-def _position(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _position(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {**_reader(admin, leaf), "partition": 1, "last_offset": 1}
 
 
-def _seek(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _seek(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {**_reader(admin, leaf), "start": "latest"}
 
 
-def _work(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _work(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {"queue": leaf.queue, "payload": Jsonb(1)}
 
 
-def _works(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _works(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {"queue": leaf.queue, "payloads": [Jsonb(1), Jsonb(2)]}
 
 
-def _claimable(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _claimable(admin: Session, leaf: Leaf) -> dict[str, Any]:
     enqueue(admin, leaf.queue, 1)
     return {"queue": leaf.queue}
 
 
-def _claimables(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _claimables(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {**_claimable(admin, leaf), "max_jobs": 10}
 
 
-def _leased(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _leased(admin: Session, leaf: Leaf) -> dict[str, Any]:
     enqueue(admin, leaf.queue, 1)
     job = claim_one(admin, leaf.queue)
     return {"job_id": job.job_id, "lease_token": job.lease_token}
 
 
-def _several(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _several(admin: Session, leaf: Leaf) -> dict[str, Any]:
     job = _leased(admin, leaf)
     return {"job_ids": [job["job_id"]], "lease_token": job["lease_token"]}
 
 
-def _done(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _done(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {**_leased(admin, leaf), "outcome": "done"}
 
 
-def _on_its_last_attempt(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+def _on_its_last_attempt(admin: Session, leaf: Leaf) -> dict[str, Any]:
     enqueue(admin, leaf.last_chance, 1)
     job = claim_one(admin, leaf.last_chance)
     return {"job_id": job.job_id, "lease_token": job.lease_token}
 
 
-def _dead(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
-    call(admin, "nack", **_on_its_last_attempt(admin, leaf))
+def _dead(admin: Session, leaf: Leaf) -> dict[str, Any]:
+    admin.nack(**_on_its_last_attempt(admin, leaf))
     return {"queue": leaf.last_chance, "all_jobs": True}
 
 
 def _chunk(target: str, **more: Any) -> Prepare:
-    def prepare(admin: AnyConnection, leaf: Leaf) -> dict[str, Any]:
+    def prepare(admin: Session, leaf: Leaf) -> dict[str, Any]:
         place = {target: getattr(leaf, target)}
-        [begun, *_] = call(admin, "begin_write", **place, atomic=False)
+        begun = admin.begin_write(**place, atomic=False)
         return {
-            "write_id": begun[0],
+            "write_id": begun.write_id,
             "task": 0,
             "task_attempt": "a",
             "chunk": 0,
@@ -230,10 +226,10 @@ CALLS: dict[str, tuple[str, Prepare]] = {
 }
 
 
-def locked_by(session: AnyConnection, function: str, arguments: dict[str, Any]) -> list[str]:
+def locked_by(session: Session, function: str, arguments: dict[str, Any]) -> list[str]:
     """The leaves that a call has locked when it has returned; it is rolled back."""
     with session.transaction(force_rollback=True):
-        call(session, function, **arguments)
+        session.call(function, **arguments)
         return [name for (name,) in session.execute(_LOCKED).fetchall()]
 
 
@@ -247,10 +243,10 @@ def test_only_the_leaf_that_is_touched_is_locked(store: Store, way: str) -> None
         ("REPEATABLE READ", IsolationLevel.REPEATABLE_READ),
     ):
         for leaf, arguments in given:
-            with psycopg.connect(store.dsn) as session:
+            with Session.connect(store.dsn) as session:
                 session.isolation_level = level
                 found.append((when, leaf.number, locked_by(session, function, arguments)))
-    with psycopg.connect(store.dsn) as session:
+    with Session.connect(store.dsn) as session:
         for _ in range(2):
             later = [(leaf.number, locked_by(session, function, args)) for leaf, args in given]
         found += [("kept plan", number, locked) for number, locked in later]

@@ -6,14 +6,10 @@ more per partition is ten thousand more, and a view is looked at every few secon
 
 from __future__ import annotations
 
-from typing import Any
-
-import psycopg
 import pytest
 
-from support import Clock
-
-AnyConnection = psycopg.Connection[Any]
+from support.clock import Clock
+from support.session import Session
 
 TOPICS = 2
 PARTITIONS = 1024
@@ -24,7 +20,7 @@ VIEWS = ["topic_stats", "group_lag"]
 
 
 @pytest.fixture
-def partitioned(connection: AnyConnection, clock: Clock) -> AnyConnection:
+def partitioned(connection: Session, clock: Clock) -> Session:
     """Two topics with many partitions, some messages in each, and nothing during the last hour."""
     for number in range(TOPICS):
         connection.execute(
@@ -42,7 +38,7 @@ def partitioned(connection: AnyConnection, clock: Clock) -> AnyConnection:
     return connection
 
 
-def pages(connection: AnyConnection, query: str) -> tuple[float, int]:
+def pages(connection: Session, query: str) -> tuple[float, int]:
     """How many pages a query reads for each of its rows, and how many rows these are."""
     explain = f"explain (analyze, buffers, timing off, format json) {query}"
     connection.execute(explain.encode())  # the first one also looks things up in the catalog
@@ -54,14 +50,14 @@ def pages(connection: AnyConnection, query: str) -> tuple[float, int]:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_few_pages_per_partition(partitioned: AnyConnection, view: str) -> None:
+def test_a_few_pages_per_partition(partitioned: Session, view: str) -> None:
     per_row, rows = pages(partitioned, f"select * from pgq.{view}")
     assert rows == TOPICS * PARTITIONS
     assert per_row <= PAGES
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_one_topic_reads_its_own(partitioned: AnyConnection, view: str) -> None:
+def test_one_topic_reads_its_own(partitioned: Session, view: str) -> None:
     """The others cost nothing."""
     per_row, rows = pages(partitioned, f"select * from pgq.{view} where topic = 'wide-1'")
     assert rows == PARTITIONS
@@ -69,7 +65,7 @@ def test_one_topic_reads_its_own(partitioned: AnyConnection, view: str) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_more_leaves_cost_nothing(partitioned: AnyConnection, view: str) -> None:
+def test_more_leaves_cost_nothing(partitioned: Session, view: str) -> None:
     """Those of other classes are not looked into."""
     query = f"select * from pgq.{view} where topic = 'wide-0'"
     before, _ = pages(partitioned, query)
@@ -89,7 +85,7 @@ def test_more_leaves_cost_nothing(partitioned: AnyConnection, view: str) -> None
     assert after <= before + 1
 
 
-def test_the_figures_are_right(partitioned: AnyConnection, clock: Clock) -> None:
+def test_the_figures_are_right(partitioned: Session, clock: Clock) -> None:
     """Also those that are asked of few partitions only."""
     partitioned.execute("select pgq.publish('wide-0', '6', partition => 5)")
     partitioned.execute("select pgq.consume('wide-0', 'readers', 2, partition => 7)")

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from databases import Databases
 from plans.counting import Reader
+from support.databases import Databases
+from support.session import Session
 
 ROWS = 1_000_000
 BATCH = 10_000
@@ -47,7 +47,7 @@ def database(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def loaded(database: str) -> Iterator[Loaded]:
-    with psycopg.connect(database, autocommit=True) as admin:
+    with Session.connect(database, autocommit=True) as admin:
         # the planner is to know no more than the test wants it to
         tables = admin.execute(
             "select oid::regclass::text from pg_class"
@@ -95,7 +95,7 @@ def loaded(database: str) -> Iterator[Loaded]:
 
 @pytest.fixture(scope="module")
 def analyzed(loaded: Loaded) -> Loaded:
-    with psycopg.connect(loaded.dsn, autocommit=True) as admin:
+    with Session.connect(loaded.dsn, autocommit=True) as admin:
         admin.execute("vacuum analyze")
     return loaded
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from pgq import Client
-from support import Clock
+from support.clock import Clock
 
 
 @pytest.fixture

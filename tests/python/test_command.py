@@ -17,7 +17,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgq import Client
-from support import wait_until
+from support.waiting import wait_until
 
 PGQ = [sys.executable, "-m", "pgq"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -13,8 +12,7 @@ import pytest
 from pgq import (
     Client,
 )
-
-Connect = Callable[..., "psycopg.Connection[Any]"]
+from support.session import Connect
 
 
 @pytest.mark.parametrize(

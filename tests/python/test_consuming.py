@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import psycopg
 import pytest
@@ -20,8 +18,7 @@ from pgq import (
     PartitionOffsets,
     SeekResult,
 )
-
-Connect = Callable[..., "psycopg.Connection[Any]"]
+from support.session import Connect
 
 
 def test_the_callers_transaction_decides(readings: Client, connect: Connect) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pgq import (
     Client,
 )
-from support import Clock
+from support.clock import Clock
 
 
 def test_version_and_cleanup(client: Client, clock: Clock) -> None:

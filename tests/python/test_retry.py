@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 import pytest
@@ -13,9 +11,8 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 
 from pgq import Client, UnknownTopic
 from pgq._sync._transactions import pause
-from support import backend_pid, wait_until_blocked
-
-Connect = Callable[..., "psycopg.Connection[Any]"]
+from support.session import Connect
+from support.waiting import wait_until_blocked
 
 
 def test_serialization_failure_is_tried_again(connect: Connect) -> None:
@@ -61,7 +58,7 @@ def test_deadlock_is_tried_again(connect: Connect) -> None:
         client.connection.execute("update account set amount = amount + 10 where id = 2")
         if not failures:
             thread.start()
-            wait_until_blocked(observer, backend_pid(slow))
+            wait_until_blocked(observer, slow.pid)
         try:
             client.connection.execute("update account set amount = amount + 10 where id = 1")
         except DeadlockDetected as error:

@@ -10,15 +10,13 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-import psycopg
 import pytest
 
 import api
 import pgq
 from pgq import Client, messages
 from pgq._signatures import SIGNATURES
-
-AnyConnection = psycopg.Connection[Any]
+from support.session import Session
 
 NOT_FUNCTIONS = {
     "connection",
@@ -79,7 +77,7 @@ def test_a_method_has_the_arguments_of_its_function(function: str) -> None:
     assert {each.default for each in parameters} <= {inspect.Parameter.empty, None}
 
 
-def test_a_method_returns_what_its_function_does(connection: AnyConnection) -> None:
+def test_a_method_returns_what_its_function_does(connection: Session) -> None:
     """A list of rows, one of them, or a value; a row of several columns is a dataclass."""
     for function in api.functions(connection):
         hint = get_type_hints(getattr(Client, function.name))["return"]
@@ -96,7 +94,7 @@ def test_a_method_returns_what_its_function_does(connection: AnyConnection) -> N
             assert found in PYTHON_TYPES[kind.__name__], function.name
 
 
-def test_dataclasses_have_the_columns_of_their_views(connection: AnyConnection) -> None:
+def test_dataclasses_have_the_columns_of_their_views(connection: Session) -> None:
     columns = {view.name: view.columns for view in api.views(connection)}
     for view, kind in VIEWS.items():
         assert_fields_match(columns[view], kind)

@@ -12,8 +12,7 @@ import psycopg
 import pytest
 
 from pgq import Client
-
-Connect = Callable[..., "psycopg.Connection[Any]"]
+from support.session import Connect
 
 HOUR = timedelta(hours=1)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs import AnyConnection, new_queue
-from support import Clock
+from support.clock import Clock
+from support.queue import new_queue
+from support.session import Session
 
 
 @pytest.fixture
@@ -21,6 +22,6 @@ def clock(shared_clock: Clock) -> Clock:
 
 
 @pytest.fixture
-def queue(connection: AnyConnection) -> str:
+def queue(connection: Session) -> str:
     """A queue with default settings but for the jitter, which would make delays random."""
     return new_queue(connection)

@@ -7,28 +7,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    enqueue_many,
-    new_queue,
-    refused,
-    row,
-    stats,
-    stored,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, enqueue_many, new_queue, stats
+from support.session import Connect, Session, contents, refused, row, unchanged
 
 
-def ack(connection: AnyConnection, ids: list[int], token: UUID) -> list[int]:
-    rows = call(connection, "ack_batch", job_ids=ids, lease_token=token)
+def ack(connection: Session, ids: list[int], token: UUID) -> list[int]:
+    rows = connection.ack_batch(job_ids=ids, lease_token=token)
     return sorted(job_id for (job_id,) in rows)
 
 
-def test_all_of_a_claim(connection: AnyConnection, queue: str) -> None:
+def test_all_of_a_claim(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 5)
     token = claim(connection, queue, 5)[0].lease_token
     assert ack(connection, ids, token) == ids
@@ -41,13 +30,13 @@ def test_all_of_a_claim(connection: AnyConnection, queue: str) -> None:
     ).fetchall() == [(job_id, "acked", n, 1) for n, job_id in enumerate(ids)]
 
 
-def test_only_those_of_the_token(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_only_those_of_the_token(connection: Session, queue: str, clock: Clock) -> None:
     """Not those of another worker, those that are finished, lost, unclaimed or unknown."""
     ids = enqueue_many(connection, queue, 6)
     token = claim(connection, queue, 4)[0].lease_token
     other = claim(connection, queue, 1)[0].lease_token
-    value(connection, "ack", job_id=ids[0], lease_token=token)
-    value(connection, "nack", job_id=ids[1], lease_token=token, delay="0")
+    connection.ack(job_id=ids[0], lease_token=token)
+    connection.nack(job_id=ids[1], lease_token=token, delay="0")
     assert ack(connection, [*ids, ids[2], -1], token) == [ids[2], ids[3]]
     assert stats(connection, queue) == {"leased": 1, "ready": 2}
     clock.advance("31 seconds")
@@ -55,7 +44,7 @@ def test_only_those_of_the_token(connection: AnyConnection, queue: str, clock: C
     assert ack(connection, [ids[4]], other) == []
 
 
-def test_archive_switched_off(connection: AnyConnection) -> None:
+def test_archive_switched_off(connection: Session) -> None:
     queue = new_queue(connection, archive=False)
     ids = enqueue_many(connection, queue, 3)
     assert ack(connection, ids, claim(connection, queue, 3)[0].lease_token) == ids
@@ -64,7 +53,7 @@ def test_archive_switched_off(connection: AnyConnection) -> None:
     )
 
 
-def test_jobs_of_several_queues(connection: AnyConnection) -> None:
+def test_jobs_of_several_queues(connection: Session) -> None:
     """One token is of one claim, so of one queue: the other queue's jobs stay."""
     queues = [new_queue(connection, archive=keep) for keep in (True, False)]
     ids = [enqueue_many(connection, queue, 2) for queue in queues]
@@ -73,24 +62,25 @@ def test_jobs_of_several_queues(connection: AnyConnection) -> None:
     assert stats(connection, queues[1]) == {"leased": 2}
 
 
-def test_none(connection: AnyConnection) -> None:
-    before = stored(connection)
+def test_none(connection: Session) -> None:
+    before = contents(connection)
     assert ack(connection, [], uuid4()) == []
-    assert stored(connection) == before
+    assert contents(connection) == before
 
 
 @pytest.mark.parametrize("bad", [{"job_ids": None}, {"job_ids": "null"}, {"lease_token": None}])
-def test_refusals(connection: AnyConnection, queue: str, bad: dict[str, Any]) -> None:
+def test_refusals(connection: Session, queue: str, bad: dict[str, Any]) -> None:
     """One null among the ids refuses them all."""
     ids = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token
     if bad.get("job_ids") == "null":
         bad = {"job_ids": [*ids, None]}
-    refused(connection, "22004", "ack_batch", **{"job_ids": ids, "lease_token": token, **bad})
+    with unchanged(connection):
+        refused("22004", connection.ack_batch, **{"job_ids": ids, "lease_token": token, **bad})
 
 
 def test_twice_in_one_transaction_and_rolled_back(
-    connect: Connect, connection: AnyConnection, queue: str
+    connect: Connect, connection: Session, queue: str
 ) -> None:
     ids = enqueue_many(connection, queue, 4)
     token = claim(connection, queue, 4)[0].lease_token

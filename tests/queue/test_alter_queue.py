@@ -8,21 +8,10 @@ from typing import Any
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    new_queue,
-    refused,
-    row,
-    settings,
-    stats,
-    value,
-)
-from support import Clock, backend_pid, wait_until_blocked
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, new_queue, settings, stats
+from support.session import Connect, Session, refused, row, unchanged
+from support.waiting import wait_until_blocked
 
 CHANGES: dict[str, Any] = {
     "lease": timedelta(minutes=5),
@@ -38,10 +27,10 @@ CHANGES: dict[str, Any] = {
 }
 
 
-def test_each_setting_alone(connection: AnyConnection, queue: str) -> None:
+def test_each_setting_alone(connection: Session, queue: str) -> None:
     expected = settings(connection, queue)
     for name, change in CHANGES.items():
-        [answer] = call(connection, "alter_queue", queue=queue, **{name: change})
+        answer = connection.alter_queue(queue=queue, **{name: change})
         found = settings(connection, queue)
         assert answer == tuple(found.values())
         assert found["updated_at"] > expected["updated_at"]
@@ -50,15 +39,15 @@ def test_each_setting_alone(connection: AnyConnection, queue: str) -> None:
         assert found == expected
 
 
-def test_null_keeps_everything(connection: AnyConnection, queue: str) -> None:
+def test_null_keeps_everything(connection: Session, queue: str) -> None:
     before = settings(connection, queue)
-    call(connection, "alter_queue", queue=queue, **dict.fromkeys(CHANGES), no_limit=None)
+    connection.alter_queue(queue=queue, **dict.fromkeys(CHANGES), no_limit=None)
     assert {**settings(connection, queue), "updated_at": None} == {**before, "updated_at": None}
 
 
-def test_zero_is_a_value(connection: AnyConnection) -> None:
+def test_zero_is_a_value(connection: Session) -> None:
     queue = new_queue(connection, delay="1 hour", backoff_jitter=0.5)
-    call(connection, "alter_queue", queue=queue, delay="0", backoff="0", backoff_jitter=0)
+    connection.alter_queue(queue=queue, delay="0", backoff="0", backoff_jitter=0)
     found = settings(connection, queue)
     assert (found["delay"], found["backoff"], found["backoff_jitter"]) == (
         timedelta(0),
@@ -67,23 +56,23 @@ def test_zero_is_a_value(connection: AnyConnection) -> None:
     )
 
 
-def test_limits_are_lifted_by_name(connection: AnyConnection, queue: str) -> None:
+def test_limits_are_lifted_by_name(connection: Session, queue: str) -> None:
     before = _limits(connection, queue)
     expected: dict[str, Any] = before
     for name in before:
-        [answer] = call(connection, "alter_queue", queue=queue, no_limit=[name])
+        answer = connection.alter_queue(queue=queue, no_limit=[name])
         assert answer == tuple(settings(connection, queue).values())
         expected = {**expected, name: None}
         assert _limits(connection, queue) == expected
     # lifted again, they stay so until they are set
-    call(connection, "alter_queue", queue=queue, no_limit=[*before])
-    call(connection, "alter_queue", queue=queue, no_limit=[])
+    connection.alter_queue(queue=queue, no_limit=[*before])
+    connection.alter_queue(queue=queue, no_limit=[])
     assert _limits(connection, queue) == dict.fromkeys(before)
-    call(connection, "alter_queue", queue=queue, **before)
+    connection.alter_queue(queue=queue, **before)
     assert _limits(connection, queue) == before
 
 
-def _limits(connection: AnyConnection, queue: str) -> dict[str, Any]:
+def _limits(connection: Session, queue: str) -> dict[str, Any]:
     """The settings that may have no limit."""
     found = settings(connection, queue)
     return {name: found[name] for name in ("max_attempts", "job_ttl", "retention")}
@@ -112,36 +101,31 @@ def _limits(connection: AnyConnection, queue: str) -> dict[str, Any]:
         ("22004", {"queue": None}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
-    refused(connection, sqlstate, "alter_queue", **{"queue": queue, **bad})
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
+    with unchanged(connection):
+        refused(sqlstate, connection.alter_queue, **{"queue": queue, **bad})
 
 
-def test_delay_and_job_ttl_are_checked_together(connection: AnyConnection) -> None:
+def test_delay_and_job_ttl_are_checked_together(connection: Session) -> None:
     """With what the queue has where one of them is not given; the retention does not matter."""
     queue = new_queue(connection, delay="1 hour", job_ttl="1 day")
-    refused(connection, "22023", "alter_queue", queue=queue, job_ttl="1 hour")
-    refused(connection, "22023", "alter_queue", queue=queue, delay="1 day")
-    call(connection, "alter_queue", queue=queue, job_ttl="2 hours", delay="90 minutes")
-    call(connection, "alter_queue", queue=queue, retention="1 minute")
-    call(connection, "alter_queue", queue=queue, no_limit=["job_ttl"], delay="30 days")
+    with unchanged(connection):
+        refused("22023", connection.alter_queue, queue=queue, job_ttl="1 hour")
+    with unchanged(connection):
+        refused("22023", connection.alter_queue, queue=queue, delay="1 day")
+    connection.alter_queue(queue=queue, job_ttl="2 hours", delay="90 minutes")
+    connection.alter_queue(queue=queue, retention="1 minute")
+    connection.alter_queue(queue=queue, no_limit=["job_ttl"], delay="30 days")
 
 
-def test_stored_jobs_keep_their_times(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_stored_jobs_keep_their_times(connection: Session, queue: str, clock: Clock) -> None:
     leased = enqueue(connection, queue)
     job = claim_one(connection, queue)
     waiting = enqueue(connection, queue, delay="1 minute")
     times = "select job_id, visible_at, expires_at from pgq.job where job_id in (%s, %s) order by 1"
     before = connection.execute(times, [leased, waiting]).fetchall()
-    call(
-        connection,
-        "alter_queue",
-        queue=queue,
-        lease="10 minutes",
-        delay="1 hour",
-        job_ttl="1 day",
-        retention="1 day",
+    connection.alter_queue(
+        queue=queue, lease="10 minutes", delay="1 hour", job_ttl="1 day", retention="1 day"
     )
     assert connection.execute(times, [leased, waiting]).fetchall() == before
 
@@ -154,9 +138,9 @@ def test_stored_jobs_keep_their_times(connection: AnyConnection, queue: str, clo
 
 
 def test_new_delay_and_job_ttl_are_for_new_jobs(
-    connection: AnyConnection, queue: str, clock: Clock
+    connection: Session, queue: str, clock: Clock
 ) -> None:
-    call(connection, "alter_queue", queue=queue, delay="1 minute", job_ttl="1 hour")
+    connection.alter_queue(queue=queue, delay="1 minute", job_ttl="1 hour")
     enqueue(connection, queue)
     assert stats(connection, queue) == {"delayed": 1}
     clock.advance("61 minutes")
@@ -164,23 +148,23 @@ def test_new_delay_and_job_ttl_are_for_new_jobs(
     assert stats(connection, queue) == {"expired": 1}
 
 
-def test_fewer_attempts_count_at_once(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_fewer_attempts_count_at_once(connection: Session, queue: str, clock: Clock) -> None:
     job_id = enqueue(connection, queue)
     for _ in range(2):
         claim_one(connection, queue)
         clock.advance("31 seconds")
-    call(connection, "alter_queue", queue=queue, max_attempts=2)
+    connection.alter_queue(queue=queue, max_attempts=2)
     assert claim(connection, queue) == []
     assert row(
         connection, "select job_id, attempt from pgq.dead_letters where queue = %s", [queue]
     ) == (job_id, 2)
 
 
-def test_archive_applies_to_jobs_already_claimed(connection: AnyConnection, queue: str) -> None:
+def test_archive_applies_to_jobs_already_claimed(connection: Session, queue: str) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
-    call(connection, "alter_queue", queue=queue, archive=False)
-    assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    connection.alter_queue(queue=queue, archive=False)
+    assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
     assert row(connection, "select count(*) from pgq.archived_jobs where queue = %s", [queue]) == (
         0,
     )
@@ -189,8 +173,8 @@ def test_archive_applies_to_jobs_already_claimed(connection: AnyConnection, queu
 def test_twice_in_one_transaction_and_rolled_back(connect: Connect, queue: str) -> None:
     connection = connect()
     before = settings(connection, queue)
-    call(connection, "alter_queue", queue=queue, lease="1 minute", retention="3 days")
-    call(connection, "alter_queue", queue=queue, max_attempts=1, retention="4 days")
+    connection.alter_queue(queue=queue, lease="1 minute", retention="3 days")
+    connection.alter_queue(queue=queue, max_attempts=1, retention="4 days")
     found = settings(connection, queue)
     assert (found["lease"], found["max_attempts"]) == (timedelta(minutes=1), 1)
     connection.rollback()
@@ -198,16 +182,14 @@ def test_twice_in_one_transaction_and_rolled_back(connect: Connect, queue: str) 
 
 
 def test_two_sessions_change_different_settings(
-    connect: Connect, connection: AnyConnection, queue: str
+    connect: Connect, connection: Session, queue: str
 ) -> None:
     """The second waits, and does not put back what the first has changed."""
     first, second = connect(), connect(autocommit=True)
-    call(first, "alter_queue", queue=queue, lease="1 minute")
-    thread = threading.Thread(
-        target=lambda: call(second, "alter_queue", queue=queue, max_attempts=3)
-    )
+    first.alter_queue(queue=queue, lease="1 minute")
+    thread = threading.Thread(target=lambda: second.alter_queue(queue=queue, max_attempts=3))
     thread.start()
-    wait_until_blocked(connection, backend_pid(second))
+    wait_until_blocked(connection, second.pid)
     first.commit()
     thread.join()
     found = settings(connection, queue)

@@ -7,32 +7,18 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    Job,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    refused,
-    stats,
-    stored,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, contents, refused, unchanged
 
 
-def archive(connection: AnyConnection, job: Job, **options: Any) -> bool:
-    answer = value(
-        connection, "archive_job", job_id=job.job_id, lease_token=job.lease_token, **options
-    )
+def archive(connection: Session, job: Job, **options: Any) -> bool:
+    answer = connection.archive_job(job_id=job.job_id, lease_token=job.lease_token, **options)
     assert isinstance(answer, bool)
     return answer
 
 
-def archived(connection: AnyConnection, queue: str) -> list[tuple[Any, ...]]:
+def archived(connection: Session, queue: str) -> list[tuple[Any, ...]]:
     return connection.execute(
         "select job_id, outcome, result, payload, attempt from pgq.archived_jobs"
         " where queue = %s order by job_id",
@@ -41,7 +27,7 @@ def archived(connection: AnyConnection, queue: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("setting", [True, False])
-def test_outcome_and_result(connection: AnyConnection, setting: bool) -> None:
+def test_outcome_and_result(connection: Session, setting: bool) -> None:
     """They are kept also where ack would keep nothing."""
     queue = new_queue(connection, archive=setting)
     ids = enqueue_many(connection, queue, 3)
@@ -57,33 +43,33 @@ def test_outcome_and_result(connection: AnyConnection, setting: bool) -> None:
     ]
 
 
-def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
+def test_null_is_the_default(connection: Session, queue: str) -> None:
     job_id = enqueue(connection, queue)
     assert archive(connection, claim_one(connection, queue), outcome=None, result=None)
     assert archived(connection, queue) == [(job_id, "archived", None, None, 1)]
 
 
-def test_once(connection: AnyConnection, queue: str) -> None:
+def test_once(connection: Session, queue: str) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     assert archive(connection, job, outcome="first") is True
-    before = stored(connection)
+    before = contents(connection)
     assert archive(connection, job, outcome="second") is False
-    assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token) is False
-    assert value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token) is False
-    assert stored(connection) == before
+    assert connection.ack(job_id=job.job_id, lease_token=job.lease_token) is False
+    assert connection.nack(job_id=job.job_id, lease_token=job.lease_token) is False
+    assert contents(connection) == before
 
 
-def test_unknown_ids_and_stale_tokens(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_unknown_ids_and_stale_tokens(connection: Session, queue: str, clock: Clock) -> None:
     """They say no and archive nothing."""
     enqueue(connection, queue)
     slow = claim_one(connection, queue)
     clock.advance("31 seconds")
     quick = claim_one(connection, queue)
-    before = stored(connection)
+    before = contents(connection)
     assert archive(connection, slow) is False
-    assert value(connection, "archive_job", job_id=-1, lease_token=quick.lease_token) is False
-    assert stored(connection) == before
+    assert connection.archive_job(job_id=-1, lease_token=quick.lease_token) is False
+    assert contents(connection) == before
     assert archive(connection, quick) is True
 
 
@@ -96,17 +82,16 @@ def test_unknown_ids_and_stale_tokens(connection: AnyConnection, queue: str, clo
         ("22023", {"outcome": "x" * 64}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     good = {"job_id": job.job_id, "lease_token": job.lease_token}
-    refused(connection, sqlstate, "archive_job", **{**good, **bad})
+    with unchanged(connection):
+        refused(sqlstate, connection.archive_job, **{**good, **bad})
 
 
 def test_twice_in_one_transaction_and_rolled_back(
-    connect: Connect, connection: AnyConnection, queue: str
+    connect: Connect, connection: Session, queue: str
 ) -> None:
     enqueue_many(connection, queue, 2)
     jobs = claim(connection, queue, 2)

@@ -8,27 +8,17 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg.types.json import Jsonb
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    enqueue_many,
-    new_queue,
-    refused,
-    stats,
-    stored,
-    value,
-)
+from support.queue import claim, enqueue_many, new_queue, stats
+from support.session import Connect, Session, contents, refused, unchanged
 
 
-def archive(connection: AnyConnection, ids: list[int], token: UUID, **options: Any) -> list[int]:
-    rows = call(connection, "archive_job_batch", job_ids=ids, lease_token=token, **options)
+def archive(connection: Session, ids: list[int], token: UUID, **options: Any) -> list[int]:
+    rows = connection.archive_job_batch(job_ids=ids, lease_token=token, **options)
     return sorted(job_id for (job_id,) in rows)
 
 
 @pytest.mark.parametrize("setting", [True, False])
-def test_outcome_and_result(connection: AnyConnection, setting: bool) -> None:
+def test_outcome_and_result(connection: Session, setting: bool) -> None:
     queue = new_queue(connection, archive=setting)
     ids = enqueue_many(connection, queue, 4)
     token = claim(connection, queue, 4)[0].lease_token
@@ -48,7 +38,7 @@ def test_outcome_and_result(connection: AnyConnection, setting: bool) -> None:
     assert stats(connection, queue) == {}
 
 
-def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
+def test_null_is_the_default(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token
     assert archive(connection, ids, token, outcome=None, result=None) == ids
@@ -60,19 +50,19 @@ def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
     )
 
 
-def test_only_those_of_the_token(connection: AnyConnection, queue: str) -> None:
+def test_only_those_of_the_token(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 4)
     token = claim(connection, queue, 2)[0].lease_token
     claim(connection, queue, 1)
-    value(connection, "ack", job_id=ids[0], lease_token=token)
+    connection.ack(job_id=ids[0], lease_token=token)
     assert archive(connection, [*ids, ids[1], -1], token) == [ids[1]]
     assert stats(connection, queue) == {"leased": 1, "ready": 1}
 
 
-def test_none(connection: AnyConnection) -> None:
-    before = stored(connection)
+def test_none(connection: Session) -> None:
+    before = contents(connection)
     assert archive(connection, [], uuid4()) == []
-    assert stored(connection) == before
+    assert contents(connection) == before
 
 
 @pytest.mark.parametrize(
@@ -85,17 +75,16 @@ def test_none(connection: AnyConnection) -> None:
         ("22023", {"outcome": "x" * 64}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
     ids = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token
     good = {"job_ids": ids, "lease_token": token}
-    refused(connection, sqlstate, "archive_job_batch", **{**good, **bad})
+    with unchanged(connection):
+        refused(sqlstate, connection.archive_job_batch, **{**good, **bad})
 
 
 def test_twice_in_one_transaction_and_rolled_back(
-    connect: Connect, connection: AnyConnection, queue: str
+    connect: Connect, connection: Session, queue: str
 ) -> None:
     ids = enqueue_many(connection, queue, 4)
     token = claim(connection, queue, 4)[0].lease_token

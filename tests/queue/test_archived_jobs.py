@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
-from jobs import AnyConnection, claim_one, enqueue, new_queue, row, value
+from support.queue import claim_one, enqueue, new_queue
+from support.session import Session, row
 
 
-def test_what_it_shows(connection: AnyConnection, queue: str) -> None:
+def test_what_it_shows(connection: Session, queue: str) -> None:
     first = enqueue(connection, queue, [1], label="l", key="k", headers={"h": "1"})
     second = enqueue(connection, queue, body=b"\x00")
     job = claim_one(connection, queue)
-    value(connection, "ack", job_id=first, lease_token=job.lease_token)
+    connection.ack(job_id=first, lease_token=job.lease_token)
     job = claim_one(connection, queue)
-    value(
-        connection,
-        "archive_job",
-        job_id=second,
-        lease_token=job.lease_token,
-        outcome="skipped",
-        result=Jsonb({"why": "old"}),
+    connection.archive_job(
+        job_id=second, lease_token=job.lease_token, outcome="skipped", result=Jsonb({"why": "old"})
     )
     cursor = connection.execute(
         "select * from pgq.archived_jobs where queue = %s order by job_id", [queue]
@@ -48,12 +44,12 @@ def test_what_it_shows(connection: AnyConnection, queue: str) -> None:
     ]
 
 
-def test_each_queue_has_its_own(connection: AnyConnection) -> None:
+def test_each_queue_has_its_own(connection: Session) -> None:
     queues = [new_queue(connection) for _ in range(2)]
     for queue in queues:
         enqueue(connection, queue, queue)
         job = claim_one(connection, queue)
-        value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+        connection.ack(job_id=job.job_id, lease_token=job.lease_token)
     for queue in queues:
         assert row(
             connection, "select payload from pgq.archived_jobs where queue = %s", [queue]

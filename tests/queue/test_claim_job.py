@@ -7,24 +7,12 @@ from typing import Any
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    refused,
-    row,
-    stats,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, refused, row, unchanged
 
 
-def test_priority_then_due_time_then_id(connection: AnyConnection, queue: str) -> None:
+def test_priority_then_due_time_then_id(connection: Session, queue: str) -> None:
     """A smaller priority number goes first, then what is due longest."""
     connection.execute("select pgq.pause_queue(%s)", [queue])
     expected = []
@@ -39,7 +27,7 @@ def test_priority_then_due_time_then_id(connection: AnyConnection, queue: str) -
     assert [job.job_id for job in claim(connection, queue, 10)] == order[4:]
 
 
-def test_what_is_due_longer_goes_first(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_what_is_due_longer_goes_first(connection: Session, queue: str, clock: Clock) -> None:
     """Not the smaller id: a job that was delayed stands behind those that came in meanwhile."""
     enqueue(connection, queue, "third", delay="30 seconds")
     enqueue(connection, queue, "second", delay="20 seconds")
@@ -49,13 +37,13 @@ def test_what_is_due_longer_goes_first(connection: AnyConnection, queue: str, cl
     assert [job.payload for job in claim(connection, queue, 10)] == ["first", "second", "third"]
 
 
-def test_one_by_one(connection: AnyConnection, queue: str) -> None:
+def test_one_by_one(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 5)
     assert [claim_one(connection, queue).job_id for _ in ids] == ids
     assert claim(connection, queue) == []
 
 
-def test_labels(connection: AnyConnection, queue: str) -> None:
+def test_labels(connection: Session, queue: str) -> None:
     """A label asked for must match exactly; without one every job will do."""
     for label in ("a", "b", "a", None, "A", "ab"):
         enqueue(connection, queue, label, label=label)
@@ -71,7 +59,7 @@ def test_labels(connection: AnyConnection, queue: str) -> None:
     assert [job.payload for job in claim(connection, queue, 10)] == ["b", None, "A"]
 
 
-def test_labels_wait_and_retry_like_others(connection: AnyConnection, clock: Clock) -> None:
+def test_labels_wait_and_retry_like_others(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, max_attempts=2)
     enqueue(connection, queue, "now", label="x")
     enqueue(connection, queue, "later", label="x", delay="10 seconds")
@@ -84,7 +72,7 @@ def test_labels_wait_and_retry_like_others(connection: AnyConnection, clock: Clo
 
 
 @pytest.mark.parametrize("number", [1, 2, 7])
-def test_never_more_than_asked(connection: AnyConnection, queue: str, number: int) -> None:
+def test_never_more_than_asked(connection: Session, queue: str, number: int) -> None:
     """Not with several priorities either, and what was not given out stays as it was."""
     for priority in range(3):
         enqueue_many(connection, queue, 3, priority=priority)
@@ -98,7 +86,7 @@ def test_never_more_than_asked(connection: AnyConnection, queue: str, number: in
     ) == (number,)
 
 
-def test_token(connection: AnyConnection, queue: str) -> None:
+def test_token(connection: Session, queue: str) -> None:
     """One for all jobs of a claim, another one for each claim."""
     enqueue_many(connection, queue, 6)
     tokens = [{job.lease_token for job in claim(connection, queue, 2)} for _ in range(3)]
@@ -106,7 +94,7 @@ def test_token(connection: AnyConnection, queue: str) -> None:
     assert len(set.union(*tokens)) == 3
 
 
-def test_lease(connection: AnyConnection, clock: Clock) -> None:
+def test_lease(connection: Session, clock: Clock) -> None:
     """By default what the queue says; the claim may ask for another length."""
     queue = new_queue(connection, lease="1 minute")
     enqueue_many(connection, queue, 2)
@@ -136,7 +124,7 @@ def test_lease_in_a_long_transaction(connect: Connect, queue: str) -> None:
     assert now < job.leased_until + timedelta(seconds=1)
 
 
-def test_not_acked_in_time(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_not_acked_in_time(connection: Session, queue: str, clock: Clock) -> None:
     """The next claim gets the job, as attempt 2, with another token."""
     job_id = enqueue(connection, queue, "x")
     first = claim_one(connection, queue)
@@ -152,7 +140,7 @@ def test_not_acked_in_time(connection: AnyConnection, queue: str, clock: Clock) 
     assert second.lease_token != first.lease_token
 
 
-def test_crashes_count_as_attempts(connection: AnyConnection, clock: Clock) -> None:
+def test_crashes_count_as_attempts(connection: Session, clock: Clock) -> None:
     """After max_attempts deliveries that nobody ended, the claim itself buries the job."""
     queue = new_queue(connection, max_attempts=3)
     poison = enqueue(connection, queue, "poison", label="l", key="k", headers={"h": "1"})
@@ -181,7 +169,7 @@ def test_crashes_count_as_attempts(connection: AnyConnection, clock: Clock) -> N
     assert stats(connection, queue) == {"leased": 1, "dead": 1}
 
 
-def test_many_that_crashed_hide_none_behind_them(connection: AnyConnection, clock: Clock) -> None:
+def test_many_that_crashed_hide_none_behind_them(connection: Session, clock: Clock) -> None:
     """A claim goes on until it has a living job."""
     queue = new_queue(connection, max_attempts=1)
     enqueue_many(connection, queue, 20)
@@ -192,7 +180,7 @@ def test_many_that_crashed_hide_none_behind_them(connection: AnyConnection, cloc
     assert stats(connection, queue) == {"leased": 1, "dead": 20}
 
 
-def test_all_crashed(connection: AnyConnection, clock: Clock) -> None:
+def test_all_crashed(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, max_attempts=1)
     enqueue_many(connection, queue, 3)
     claim(connection, queue, 3)
@@ -201,7 +189,7 @@ def test_all_crashed(connection: AnyConnection, clock: Clock) -> None:
     assert stats(connection, queue) == {"dead": 3}
 
 
-def test_without_a_limit_it_goes_on(connection: AnyConnection, clock: Clock) -> None:
+def test_without_a_limit_it_goes_on(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, no_limit=["max_attempts"])
     enqueue(connection, queue)
     for attempt in range(1, 12):
@@ -210,18 +198,18 @@ def test_without_a_limit_it_goes_on(connection: AnyConnection, clock: Clock) -> 
     assert stats(connection, queue) == {"ready": 1}
 
 
-def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
+def test_null_is_the_default(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 3)
-    [job] = call(connection, "claim_job", queue=queue, max_jobs=None, lease=None, label=None)
+    [job] = connection.claim_job(queue=queue, max_jobs=None, lease=None, label=None)
     assert job[0] == ids[0]
     # with a label, and a priority that is not the first, too
     last = enqueue_many(connection, queue, 2, priority=9, labels=["l", "l"])
-    [job] = call(connection, "claim_job", queue=queue, max_jobs=None, label="l")
+    [job] = connection.claim_job(queue=queue, max_jobs=None, label="l")
     assert job[0] == last[0]
     assert stats(connection, queue) == {"ready": 3, "leased": 2}
 
 
-def test_nothing_to_do(connection: AnyConnection, queue: str) -> None:
+def test_nothing_to_do(connection: Session, queue: str) -> None:
     assert claim(connection, queue) == []
     assert claim(connection, queue, 100, label="x") == []
 
@@ -241,15 +229,14 @@ def test_nothing_to_do(connection: AnyConnection, queue: str) -> None:
         ("22023", {"lease": "36501 days"}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
     enqueue(connection, queue)
-    refused(connection, sqlstate, "claim_job", **{"queue": queue, **bad})
+    with unchanged(connection):
+        refused(sqlstate, connection.claim_job, **{"queue": queue, **bad})
     assert stats(connection, queue) == {"ready": 1}
 
 
-def test_twice_in_one_transaction(connect: Connect, connection: AnyConnection, queue: str) -> None:
+def test_twice_in_one_transaction(connect: Connect, connection: Session, queue: str) -> None:
     """Two different jobs, with different tokens; after a rollback both are free at once."""
     ids = enqueue_many(connection, queue, 2)
     session = connect()
@@ -263,7 +250,7 @@ def test_twice_in_one_transaction(connect: Connect, connection: AnyConnection, q
     ]
 
 
-def test_other_queues_are_left_alone(connection: AnyConnection, queue: str) -> None:
+def test_other_queues_are_left_alone(connection: Session, queue: str) -> None:
     other = new_queue(connection)
     enqueue(connection, other)
     assert claim(connection, queue, 10) == []
@@ -272,8 +259,8 @@ def test_other_queues_are_left_alone(connection: AnyConnection, queue: str) -> N
     assert stats(connection, other) == {"ready": 1}
 
 
-def test_a_job_nacked_goes_behind_those_that_wait(connection: AnyConnection, queue: str) -> None:
+def test_a_job_nacked_goes_behind_those_that_wait(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 3)
     job = claim_one(connection, queue)
-    value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token, delay="0")
+    connection.nack(job_id=job.job_id, lease_token=job.lease_token, delay="0")
     assert [j.job_id for j in claim(connection, queue, 10)] == [ids[1], ids[2], ids[0]]

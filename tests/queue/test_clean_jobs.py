@@ -7,20 +7,9 @@ from typing import Any
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    claim,
-    claim_one,
-    cleanup,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
 
 RAN_OUT = "the lease of the last attempt ran out"
 
@@ -37,7 +26,7 @@ def clock(emptied_clock: Clock) -> Clock:
     return emptied_clock
 
 
-def archived(connection: AnyConnection, queue: str) -> list[tuple[Any, ...]]:
+def archived(connection: Session, queue: str) -> list[tuple[Any, ...]]:
     return connection.execute(
         "select payload, outcome, attempt from pgq.archived_jobs where queue = %s order by job_id",
         [queue],
@@ -45,7 +34,7 @@ def archived(connection: AnyConnection, queue: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("archive", [True, False])
-def test_expired_jobs(connection: AnyConnection, clock: Clock, archive: bool) -> None:
+def test_expired_jobs(connection: Session, clock: Clock, archive: bool) -> None:
     """They go, and are noted where the queue archives; a worker that still has one may end it."""
     queue = new_queue(connection, job_ttl="1 hour", archive=archive)
     other = new_queue(connection, job_ttl="1 day")
@@ -54,33 +43,33 @@ def test_expired_jobs(connection: AnyConnection, clock: Clock, archive: bool) ->
     ended, held = claim(connection, queue, 2, lease="2 hours")
     claim_one(connection, queue, lease="64 minutes")
     clock.advance("61 minutes")
-    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert ("jobs expired", queue, 1) in connection.cleanup()
     assert stats(connection, queue) == {"leased": 3}
     clock.advance("4 minutes")
-    assert ("jobs expired", queue, 1) in cleanup(connection)
-    assert cleanup(connection) == []
-    assert value(connection, "ack", job_id=ended.job_id, lease_token=ended.lease_token)
+    assert ("jobs expired", queue, 1) in connection.cleanup()
+    assert connection.cleanup() == []
+    assert connection.ack(job_id=ended.job_id, lease_token=ended.lease_token)
     assert archived(connection, queue) == (
         [(0, "acked", 1), (2, "expired", 1), (3, "expired", 0)] if archive else []
     )
     clock.advance("1 hour")
-    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert ("jobs expired", queue, 1) in connection.cleanup()
     assert stats(connection, queue) == {}
-    assert not value(connection, "ack", job_id=held.job_id, lease_token=held.lease_token)
+    assert not connection.ack(job_id=held.job_id, lease_token=held.lease_token)
     assert stats(connection, other) == {"ready": 1}
 
 
-def test_jobs_whose_last_worker_was_lost(connection: AnyConnection, clock: Clock) -> None:
+def test_jobs_whose_last_worker_was_lost(connection: Session, clock: Clock) -> None:
     """They become dead letters also when nobody claims any more."""
     queue = new_queue(connection, max_attempts=2)
     enqueue_many(connection, queue, 3)
     claim(connection, queue, 3)
     clock.advance("31 seconds")
     claim(connection, queue, 2)
-    assert cleanup(connection) == []
+    assert connection.cleanup() == []
     clock.advance("31 seconds")
-    assert cleanup(connection) == [("jobs dead", queue, 2)]
-    assert cleanup(connection) == []
+    assert connection.cleanup() == [("jobs dead", queue, 2)]
+    assert connection.cleanup() == []
     assert stats(connection, queue) == {"ready": 1, "dead": 2}
     assert (
         connection.execute(
@@ -90,17 +79,17 @@ def test_jobs_whose_last_worker_was_lost(connection: AnyConnection, clock: Clock
     )
 
 
-def test_their_last_error_is_kept(connection: AnyConnection, clock: Clock) -> None:
+def test_their_last_error_is_kept(connection: Session, clock: Clock) -> None:
     """With what the workers said: the last nack if there was one, and then how it ended."""
     queue = new_queue(connection, max_attempts=3)
     enqueue_many(connection, queue, 3)
     for errors in ((None, "an old one", None), (None, "the newest one", None)):
         for job, error in zip(claim(connection, queue, 3), errors, strict=True):
             arguments = {"job_id": job.job_id, "lease_token": job.lease_token, "delay": "0"}
-            assert value(connection, "nack", **arguments, error=error)
+            assert connection.nack(**arguments, error=error)
     assert len(claim(connection, queue, 3)) == 3
     clock.advance("31 seconds")
-    assert cleanup(connection) == [("jobs dead", queue, 3)]
+    assert connection.cleanup() == [("jobs dead", queue, 3)]
     letters = connection.execute(
         "select payload, attempt, last_error from pgq.dead_letters order by job_id"
     ).fetchall()
@@ -112,7 +101,7 @@ def test_their_last_error_is_kept(connection: AnyConnection, clock: Clock) -> No
     assert RAN_OUT in error
 
 
-def test_old_dead_letters(connection: AnyConnection, clock: Clock) -> None:
+def test_old_dead_letters(connection: Session, clock: Clock) -> None:
     """They are kept as long as the queue says from the day they died, or for ever."""
     settings: list[dict[str, Any]] = [
         {"retention": "10 days"},
@@ -125,61 +114,61 @@ def test_old_dead_letters(connection: AnyConnection, clock: Clock) -> None:
     clock.advance("5 days")
     for queue in queues:
         job = claim_one(connection, queue)
-        value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
+        connection.nack(job_id=job.job_id, lease_token=job.lease_token)
     clock.advance(timedelta(days=10, seconds=-1))
     for _ in range(4):
-        cleanup(connection)
+        connection.cleanup()
     assert [stats(connection, queue) for queue in queues] == [{"dead": 1}] * 3
     assert {
         payload for (payload,) in connection.execute("select payload from pgq.dead_letters")
     } == {*queues}
     clock.advance("1 second")
-    assert ("dead letters removed", queues[0], 1) in cleanup(connection)
+    assert ("dead letters removed", queues[0], 1) in connection.cleanup()
     assert [stats(connection, queue) for queue in queues] == [{}, {"dead": 1}, {"dead": 1}]
     clock.advance("3000 days")
-    assert ("dead letters removed", queues[1], 1) in cleanup(connection)
-    assert value(connection, "redrive", queue=queues[2], all_jobs=True) == 1
+    assert ("dead letters removed", queues[1], 1) in connection.cleanup()
+    assert connection.redrive(queue=queues[2], all_jobs=True) == 1
     assert claim_one(connection, queues[2]).payload == queues[2]
 
 
-def test_a_job_that_came_for_a_dropped_queue(connect: Connect, connection: AnyConnection) -> None:
+def test_a_job_that_came_for_a_dropped_queue(connect: Connect, connection: Session) -> None:
     queue = new_queue(connection)
     session = connect()
     enqueue(session, queue)
     connection.execute("select pgq.drop_queue(%s)", [queue])
     session.commit()
     assert row(connection, "select count(*) from pgq.job") == (1,)
-    cleanup(connection)
+    connection.cleanup()
     assert row(connection, "select count(*) from pgq.job") == (0,)
 
 
-def test_jobs_below_the_floor(connection: AnyConnection, clock: Clock) -> None:
+def test_jobs_below_the_floor(connection: Session, clock: Clock) -> None:
     """A clock that went back and came again may have left some there: cleanup finds them."""
     queue = new_queue(connection)
     for _ in range(4):
         enqueue(connection, queue)
         job = claim_one(connection, queue)
-        value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+        connection.ack(job_id=job.job_id, lease_token=job.lease_token)
         clock.advance("1 minute")
     clock.advance("-150 seconds")
     enqueue(connection, queue, "stranded", priority=0)
     clock.advance("10 minutes")
     assert claim(connection, queue) == []
-    assert cleanup(connection) == [("floor lowered", queue, 1)]
-    assert cleanup(connection) == []
+    assert connection.cleanup() == [("floor lowered", queue, 1)]
+    assert connection.cleanup() == []
     assert claim_one(connection, queue).payload == "stranded"
 
 
 def test_it_passes_by_jobs_that_others_hold(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """It does not wait for them, and comes back."""
     queue = new_queue(connection, job_ttl="1 hour", lease="1 day")
     enqueue_many(connection, queue, 3)
     job = claim_one(connection, queue)
     session = connect()
-    assert value(session, "nack", job_id=job.job_id, lease_token=job.lease_token, delay="0")
+    assert session.nack(job_id=job.job_id, lease_token=job.lease_token, delay="0")
     clock.advance("2 hours")
-    assert ("jobs expired", queue, 2) in cleanup(connection)
+    assert ("jobs expired", queue, 2) in connection.cleanup()
     session.commit()
-    assert ("jobs expired", queue, 1) in cleanup(connection)
+    assert ("jobs expired", queue, 1) in connection.cleanup()

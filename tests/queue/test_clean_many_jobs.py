@@ -11,20 +11,10 @@ from typing import Any
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    cleanup,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from support import Clock, wait_until
+from support.clock import Clock
+from support.queue import claim, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
+from support.waiting import wait_until
 
 WAITING = 50_000
 BATCH = 10_000
@@ -65,34 +55,34 @@ def clock(emptied_clock: Clock) -> Clock:
     return emptied_clock
 
 
-def _fill(connection: AnyConnection, queue: str, number: int, **options: Any) -> None:
+def _fill(connection: Session, queue: str, number: int, **options: Any) -> None:
     for _ in range(number // BATCH):
         enqueue_many(connection, queue, BATCH, **options)
 
 
-def _ready(connection: AnyConnection, clock: Clock) -> None:
+def _ready(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection)
     for priority in range(5):
         _fill(connection, queue, WAITING // 5, priority=priority, labels=[f"p{priority}"] * BATCH)
 
 
-def _delayed(connection: AnyConnection, clock: Clock) -> None:
+def _delayed(connection: Session, clock: Clock) -> None:
     _fill(connection, new_queue(connection), WAITING, delay="1 hour")
 
 
-def _leased(connection: AnyConnection, clock: Clock) -> None:
+def _leased(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, max_attempts=3)
     _fill(connection, queue, WAITING)
     assert len(claim(connection, queue, WAITING, lease="1 hour")) == WAITING
 
 
-def _leased_for_the_last_time(connection: AnyConnection, clock: Clock) -> None:
+def _leased_for_the_last_time(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, max_attempts=1)
     _fill(connection, queue, WAITING)
     assert len(claim(connection, queue, WAITING, lease="1 hour")) == WAITING
 
 
-def _given_back_by_crashes(connection: AnyConnection, clock: Clock) -> None:
+def _given_back_by_crashes(connection: Session, clock: Clock) -> None:
     """Their leases have run out, and they have attempts left."""
     queue = new_queue(connection, max_attempts=2)
     _fill(connection, queue, WAITING)
@@ -100,10 +90,10 @@ def _given_back_by_crashes(connection: AnyConnection, clock: Clock) -> None:
     clock.advance("2 minutes")
 
 
-def _paused_without_limits(connection: AnyConnection, clock: Clock) -> None:
+def _paused_without_limits(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, no_limit=["job_ttl", "retention", "max_attempts"])
     _fill(connection, queue, WAITING)
-    call(connection, "pause_queue", queue=queue)
+    connection.pause_queue(queue=queue)
 
 
 KINDS = [
@@ -120,28 +110,28 @@ def _read_by_cleanup(connect: Connect) -> tuple[list[tuple[str, str, int]], int]
     """What a cleanup reports, and how many rows and index entries of jobs it read."""
     session = connect()
     [before] = row(session, _ROWS_READ)
-    done = cleanup(session)
+    done = session.cleanup()
     [after] = row(session, _ROWS_READ)
     session.commit()
     session.close()
     return done, after - before
 
 
-def _settle(connection: AnyConnection) -> None:
+def _settle(connection: Session) -> None:
     """Remove what is dead, so that it is not counted, and call cleanup until it has nothing to do.
 
     A floor may be raised or a segment be opened by the first calls.
     """
     connection.execute("vacuum analyze")
-    wait_until(lambda: cleanup(connection) == [])
+    wait_until(lambda: connection.cleanup() == [])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.strip("_"))
 def test_many_wait_and_nothing_is_to_be_done(
     connect: Connect,
-    connection: AnyConnection,
+    connection: Session,
     clock: Clock,
-    kind: Callable[[AnyConnection, Clock], None],
+    kind: Callable[[Session, Clock], None],
 ) -> None:
     kind(connection, clock)
     _settle(connection)
@@ -152,7 +142,7 @@ def test_many_wait_and_nothing_is_to_be_done(
 
 
 def test_a_lost_last_attempt_behind_thousands_that_wait(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """They are older, ready, of the same priority, and nobody claims any more."""
     queue = new_queue(connection, max_attempts=1)
@@ -161,7 +151,7 @@ def test_a_lost_last_attempt_behind_thousands_that_wait(
     [job] = claim(connection, queue, label="last", lease="1 minute")
     assert job.job_id == last
     connection.execute("vacuum analyze")
-    cleanup(connection)
+    connection.cleanup()
     clock.advance("2 minutes")
     done, read = _read_by_cleanup(connect)
     assert ("jobs dead", queue, 1) in done
@@ -174,12 +164,12 @@ def test_a_lost_last_attempt_behind_thousands_that_wait(
 
 
 def test_an_expired_job_behind_thousands_that_wait(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """The one that came last expires first: job_ttl was longer when the others came."""
     queue = new_queue(connection, job_ttl="30 days")
     _fill(connection, queue, WAITING)
-    call(connection, "alter_queue", queue=queue, job_ttl="1 hour")
+    connection.alter_queue(queue=queue, job_ttl="1 hour")
     enqueue(connection, queue, "last", priority=9)
     connection.execute("vacuum analyze")
     clock.advance("61 minutes")
@@ -189,12 +179,12 @@ def test_an_expired_job_behind_thousands_that_wait(
     assert read <= READ
 
 
-def _until_no_more(connection: AnyConnection) -> list[dict[str, int]]:
+def _until_no_more(connection: Session) -> list[dict[str, int]]:
     """What each call ended, by action, until one does not say that there is more."""
     calls = []
     more = True
     while more:
-        done = cleanup(connection)
+        done = connection.cleanup()
         more = any(action == "more" for action, _, _ in done)
         ended = dict.fromkeys(("jobs expired", "jobs dead"), 0)
         for action, _, amount in done:
@@ -205,7 +195,7 @@ def _until_no_more(connection: AnyConnection) -> list[dict[str, int]]:
     return calls
 
 
-def test_many_expire_at_once(connection: AnyConnection, clock: Clock) -> None:
+def test_many_expire_at_once(connection: Session, clock: Clock) -> None:
     """A call ends its share and says that there is more; the next one goes on."""
     queue, other = (new_queue(connection, job_ttl="1 hour") for _ in range(2))
     _fill(connection, queue, 20_000)
@@ -223,7 +213,7 @@ def test_many_expire_at_once(connection: AnyConnection, clock: Clock) -> None:
     )
 
 
-def test_many_lose_their_last_workers_at_once(connection: AnyConnection, clock: Clock) -> None:
+def test_many_lose_their_last_workers_at_once(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, max_attempts=1)
     _fill(connection, queue, 20_000)
     enqueue_many(connection, queue, 5_000)
@@ -236,7 +226,7 @@ def test_many_lose_their_last_workers_at_once(connection: AnyConnection, clock: 
     assert stats(connection, queue) == {"ready": 10, "dead": 25_000}
 
 
-def test_some_expire_and_some_die(connection: AnyConnection, clock: Clock) -> None:
+def test_some_expire_and_some_die(connection: Session, clock: Clock) -> None:
     """Together they are not more than one call may end, and neither sort starves the other."""
     expiring = new_queue(connection, job_ttl="1 hour")
     dying = new_queue(connection, max_attempts=1)
@@ -253,7 +243,7 @@ def test_some_expire_and_some_die(connection: AnyConnection, clock: Clock) -> No
 
 
 def test_a_rolled_back_call_has_ended_none(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """Two calls in one transaction end two shares."""
     queue = new_queue(connection, job_ttl="1 hour")
@@ -262,7 +252,7 @@ def test_a_rolled_back_call_has_ended_none(
     session = connect()
     left = 30_000
     for _ in range(2):
-        assert "more" in [action for action, _, _ in cleanup(session)]
+        assert "more" in [action for action, _, _ in session.cleanup()]
         before, left = left, stats(session, queue)["expired"]
         assert 0 < before - left <= ENDED
     session.rollback()
@@ -270,7 +260,7 @@ def test_a_rolled_back_call_has_ended_none(
 
 
 def test_jobs_that_others_hold_do_not_keep_it_busy(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """Expired jobs that an open transaction has locked are passed by, those behind them go."""
     queue = new_queue(connection, job_ttl="1 hour", no_limit=["max_attempts"])
@@ -279,10 +269,10 @@ def test_jobs_that_others_hold_do_not_keep_it_busy(
     enqueue_many(connection, queue, 50)
     session = connect()
     held = {"job_ids": [job.job_id for job in jobs], "lease_token": jobs[0].lease_token}
-    assert len(call(session, "nack_batch", **held, delay="0")) == 12_000
+    assert len(session.nack_batch(**held, delay="0")) == 12_000
     clock.advance("61 minutes")
     calls = _until_no_more(connection)
     assert sum(each["jobs expired"] for each in calls) == 50
     session.rollback()
     assert sum(each["jobs expired"] for each in _until_no_more(connection)) == 12_000
-    assert value(connection, "purge_queue", queue=queue, all_jobs=True) == 0
+    assert connection.purge_queue(queue=queue, all_jobs=True) == 0

@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from jobs import AnyConnection, Connect, call, failure, new_name, refused, settings, stored
+from support.queue import settings
+from support.session import Connect, Session, contents, new_name, refused, unchanged
 
 DEFAULTS = {
     "lease": timedelta(seconds=30),
@@ -80,11 +81,11 @@ BAD_SETTINGS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("nulls", [{}, {**dict.fromkeys(CHOSEN), "no_limit": None}])
-def test_defaults(connection: AnyConnection, nulls: dict[str, None]) -> None:
+def test_defaults(connection: Session, nulls: dict[str, None]) -> None:
     """A setting that is null has its default, as one that is not given."""
-    name = new_name()
+    name = new_name("queue")
     before = datetime.now().astimezone()
-    [created] = call(connection, "create_queue", queue=name, **nulls)
+    created = connection.create_queue(queue=name, **nulls)
     found = settings(connection, name)
     assert created == tuple(found.values())
     assert found.pop("queue") == name
@@ -93,18 +94,18 @@ def test_defaults(connection: AnyConnection, nulls: dict[str, None]) -> None:
     assert found == DEFAULTS
 
 
-def test_every_setting_is_kept(connection: AnyConnection) -> None:
-    name = new_name()
-    call(connection, "create_queue", queue=name, **CHOSEN)
+def test_every_setting_is_kept(connection: Session) -> None:
+    name = new_name("queue")
+    connection.create_queue(queue=name, **CHOSEN)
     found = settings(connection, name)
     assert {setting: found[setting] for setting in CHOSEN} == CHOSEN
 
 
 @pytest.mark.parametrize("lifted", [[], *([name] for name in LIMITS), LIMITS])
-def test_no_limit(connection: AnyConnection, lifted: list[str]) -> None:
+def test_no_limit(connection: Session, lifted: list[str]) -> None:
     """Those that are named have none, the others their default."""
-    name = new_name()
-    [created] = call(connection, "create_queue", queue=name, no_limit=lifted)
+    name = new_name("queue")
+    created = connection.create_queue(queue=name, no_limit=lifted)
     found = settings(connection, name)
     assert created == tuple(found.values())
     assert {setting: found[setting] for setting in DEFAULTS} == {
@@ -116,25 +117,26 @@ def test_no_limit(connection: AnyConnection, lifted: list[str]) -> None:
 # ---------------------------------------------------------------------------- what exists
 
 
-def test_one_that_exists_is_returned(connection: AnyConnection) -> None:
+def test_one_that_exists_is_returned(connection: Session) -> None:
     """As it is, if it has the settings that are given; what is not given is not compared."""
-    name = new_name()
-    [created] = call(connection, "create_queue", queue=name, **CHOSEN)
+    name = new_name("queue")
+    created = connection.create_queue(queue=name, **CHOSEN)
     connection.execute("select pgq.pause_queue(%s)", [name])
     expected = (*created[:-3], True, *created[-2:])
-    before = stored(connection)
+    before = contents(connection)
     for given in ({}, *({setting: value} for setting, value in CHOSEN.items()), CHOSEN):
-        assert call(connection, "create_queue", queue=name, **given) == [expected], given
-    assert call(connection, "create_queue", queue=name, **dict.fromkeys(CHOSEN)) == [expected]
-    assert stored(connection) == before
+        assert connection.create_queue(queue=name, **given) == expected, given
+    assert connection.create_queue(queue=name, **dict.fromkeys(CHOSEN)) == expected
+    assert contents(connection) == before
 
 
-def test_what_it_is_now_is_compared(connection: AnyConnection, queue: str) -> None:
+def test_what_it_is_now_is_compared(connection: Session, queue: str) -> None:
     """Not what it was created with."""
-    call(connection, "alter_queue", queue=queue, lease="1 hour", no_limit=["retention"])
-    [found] = call(connection, "create_queue", queue=queue, lease="1 hour", no_limit=["retention"])
+    connection.alter_queue(queue=queue, lease="1 hour", no_limit=["retention"])
+    found = connection.create_queue(queue=queue, lease="1 hour", no_limit=["retention"])
     assert found == tuple(settings(connection, queue).values())
-    refused(connection, "MQ005", "create_queue", queue=queue, lease="30 seconds")
+    with unchanged(connection):
+        refused("MQ005", connection.create_queue, queue=queue, lease="30 seconds")
 
 
 OTHERS: dict[str, tuple[Any, str, str]] = {
@@ -151,82 +153,87 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
 }
 
 
-def test_each_setting_that_differs_is_named(connection: AnyConnection) -> None:
+def test_each_setting_that_differs_is_named(connection: Session) -> None:
     """With what was given and what the queue has, and with what to do; nothing changes."""
-    name = new_name()
-    call(connection, "create_queue", queue=name, **CHOSEN)
+    name = new_name("queue")
+    connection.create_queue(queue=name, **CHOSEN)
     assert [*OTHERS] == [*CHOSEN]
     for setting, (other, given, has) in OTHERS.items():
         # those that agree are not named
         arguments = {"queue": name, **CHOSEN, setting: other}
-        refused(connection, "MQ005", "create_queue", **arguments)
-        error = failure(connection, "create_queue", **arguments)
+        with unchanged(connection):
+            error = refused("MQ005", connection.create_queue, **arguments)
         assert f'"{name}"' in str(error.diag.message_primary)
         assert error.diag.message_detail == f"{setting}: given {given}, has {has}."
         assert "pgq.alter_queue" in str(error.diag.message_hint)
     others = {setting: other for setting, (other, _, _) in OTHERS.items()}
-    error = failure(connection, "create_queue", queue=name, **others)
+    error = refused("MQ005", connection.create_queue, queue=name, **others)
     assert error.diag.message_detail == (
         "; ".join(f"{s}: given {given}, has {has}" for s, (_, given, has) in sorted(OTHERS.items()))
         + "."
     )
 
 
-def test_a_limit_that_is_lifted_is_compared(connection: AnyConnection) -> None:
+def test_a_limit_that_is_lifted_is_compared(connection: Session) -> None:
     """Where there is none and one is given, and the other way round."""
-    limited, unlimited = new_name(), new_name()
-    call(connection, "create_queue", queue=limited, **CHOSEN)
-    call(connection, "create_queue", queue=unlimited, no_limit=LIMITS)
+    limited, unlimited = new_name("queue"), new_name("queue")
+    connection.create_queue(queue=limited, **CHOSEN)
+    connection.create_queue(queue=unlimited, no_limit=LIMITS)
     for setting in LIMITS:
-        call(connection, "create_queue", queue=unlimited, no_limit=[setting])
+        connection.create_queue(queue=unlimited, no_limit=[setting])
         _, _, has = OTHERS[setting]
         for queue, given, detail in (
             (limited, {"no_limit": [setting]}, f"given no limit, has {has}"),
             (unlimited, {setting: CHOSEN[setting]}, f"given {has}, has no limit"),
         ):
-            refused(connection, "MQ005", "create_queue", queue=queue, **given)
-            error = failure(connection, "create_queue", queue=queue, **given)
+            with unchanged(connection):
+                error = refused("MQ005", connection.create_queue, queue=queue, **given)
             assert error.diag.message_detail == f"{setting}: {detail}."
 
 
-def test_bad_arguments_are_refused_before(connection: AnyConnection, queue: str) -> None:
+def test_bad_arguments_are_refused_before(connection: Session, queue: str) -> None:
     """What no queue can have is not compared with what this one has."""
-    refused(connection, "22023", "create_queue", queue=queue, lease="0")
-    refused(connection, "22023", "create_queue", queue=queue, no_limit=["lease"])
+    with unchanged(connection):
+        refused("22023", connection.create_queue, queue=queue, lease="0")
+    with unchanged(connection):
+        refused("22023", connection.create_queue, queue=queue, no_limit=["lease"])
 
 
 # ---------------------------------------------------------------------------- names
 
 
-def test_names(connection: AnyConnection) -> None:
+def test_names(connection: Session) -> None:
     for name in ("a", "Z", "0", ".", "-", "_", "select", "A.b-c_9", "x" * 63):
-        call(connection, "create_queue", queue=name)
+        connection.create_queue(queue=name)
         connection.execute("select pgq.drop_queue(%s)", [name])
     for name in BAD_NAMES:
-        refused(connection, "22023", "create_queue", queue=name)
-    refused(connection, "22004", "create_queue", queue=None)
+        with unchanged(connection):
+            refused("22023", connection.create_queue, queue=name)
+    with unchanged(connection):
+        refused("22004", connection.create_queue, queue=None)
 
 
-def test_names_differ_by_case(connection: AnyConnection) -> None:
-    name = new_name()
-    call(connection, "create_queue", queue=name)
-    call(connection, "create_queue", queue=name.upper())
+def test_names_differ_by_case(connection: Session) -> None:
+    name = new_name("queue")
+    connection.create_queue(queue=name)
+    connection.create_queue(queue=name.upper())
 
 
 @pytest.mark.parametrize(("sqlstate", "bad"), BAD_SETTINGS)
-def test_bad_settings(connection: AnyConnection, sqlstate: str, bad: dict[str, Any]) -> None:
-    refused(connection, sqlstate, "create_queue", queue=new_name(), **bad)
+def test_bad_settings(connection: Session, sqlstate: str, bad: dict[str, Any]) -> None:
+    with unchanged(connection):
+        refused(sqlstate, connection.create_queue, queue=new_name("queue"), **bad)
 
 
 def test_two_in_one_transaction(connect: Connect) -> None:
     connection = connect()
-    first, second = new_name(), new_name()
-    call(connection, "create_queue", queue=first)
-    call(connection, "create_queue", queue=second, retention="5 hours")
+    first, second = new_name("queue"), new_name("queue")
+    connection.create_queue(queue=first)
+    connection.create_queue(queue=second, retention="5 hours")
     with pytest.raises(psycopg.Error) as caught, connection.transaction():
-        call(connection, "create_queue", queue=first, retention="5 hours")
+        connection.create_queue(queue=first, retention="5 hours")
     assert caught.value.sqlstate == "MQ005"
-    assert call(connection, "create_queue", queue=first, retention="14 days")
+    assert connection.create_queue(queue=first, retention="14 days")
     connection.commit()
     assert settings(connection, first)["retention"] == timedelta(days=14)
     assert settings(connection, second)["retention"] == timedelta(hours=5)
@@ -234,8 +241,8 @@ def test_two_in_one_transaction(connect: Connect) -> None:
 
 def test_rollback_leaves_nothing(connect: Connect) -> None:
     connection = connect()
-    name = new_name()
-    call(connection, "create_queue", queue=name)
+    name = new_name("queue")
+    connection.create_queue(queue=name)
     connection.rollback()
-    call(connection, "create_queue", queue=name)
+    connection.create_queue(queue=name)
     connection.commit()

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    claim_one,
-    enqueue,
-    new_queue,
-    row,
-    value,
-)
+from support.queue import claim_one, enqueue, new_queue
+from support.session import Connect, Session, row
 
 
-def test_what_it_shows(connection: AnyConnection) -> None:
+def test_what_it_shows(connection: Session) -> None:
     queue = new_queue(connection, max_attempts=1)
     [before] = row(connection, "select pgq._clock()")
     first = enqueue(connection, queue, [1], priority=2, label="l", key="k", headers={"h": "1"})
     second = enqueue(connection, queue, body=b"\x00", priority=3)
     for error in ("boom", None):
         job = claim_one(connection, queue)
-        value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token, error=error)
+        connection.nack(job_id=job.job_id, lease_token=job.lease_token, error=error)
     [after] = row(connection, "select pgq._clock()")
     cursor = connection.execute(
         "select * from pgq.dead_letters where queue = %s order by job_id", [queue]
@@ -47,12 +40,12 @@ def test_what_it_shows(connection: AnyConnection) -> None:
     ]
 
 
-def test_it_goes_with_a_rollback(connect: Connect, connection: AnyConnection) -> None:
+def test_it_goes_with_a_rollback(connect: Connect, connection: Session) -> None:
     queue = new_queue(connection, max_attempts=1)
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     session = connect()
-    value(session, "nack", job_id=job.job_id, lease_token=job.lease_token)
+    session.nack(job_id=job.job_id, lease_token=job.lease_token)
     count = "select count(*) from pgq.dead_letters where queue = %s"
     assert row(session, count, [queue]) == (1,)
     assert row(connection, count, [queue]) == (0,)

@@ -5,30 +5,18 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    refused,
-    row,
-    stats,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, refused, row, unchanged
 
 
-def test_jobs_of_every_state_go(connection: AnyConnection, queue: str) -> None:
+def test_jobs_of_every_state_go(connection: Session, queue: str) -> None:
     other = new_queue(connection)
     ids = enqueue_many(connection, other, 3)
     dead = enqueue(connection, queue, priority=0)
-    call(connection, "alter_queue", queue=queue, max_attempts=1)
+    connection.alter_queue(queue=queue, max_attempts=1)
     job = claim_one(connection, queue)
-    assert value(connection, "nack", job_id=dead, lease_token=job.lease_token)
+    assert connection.nack(job_id=dead, lease_token=job.lease_token)
     enqueue_many(connection, queue, 3)
     leased = claim_one(connection, queue)
     enqueue(connection, queue, delay="1 hour")
@@ -41,20 +29,22 @@ def test_jobs_of_every_state_go(connection: AnyConnection, queue: str) -> None:
             f"select count(*) from pgq.{table} as t where not exists"
             " (select from pgq.queue as q where q.queue_id = t.queue_id)",
         ) == (0,)
-    assert not value(connection, "ack", job_id=leased.job_id, lease_token=leased.lease_token)
-    refused(connection, "MQ002", "claim_job", queue=queue)
-    refused(connection, "MQ002", "enqueue", queue=queue, payload="{}")
+    assert not connection.ack(job_id=leased.job_id, lease_token=leased.lease_token)
+    with unchanged(connection):
+        refused("MQ002", connection.claim_job, queue=queue)
+    with unchanged(connection):
+        refused("MQ002", connection.enqueue, queue=queue, payload="{}")
     assert [j.job_id for j in claim(connection, other, 10)] == ids
 
 
 def test_a_new_queue_of_the_same_name_is_empty(
-    connection: AnyConnection, queue: str, clock: Clock
+    connection: Session, queue: str, clock: Clock
 ) -> None:
     enqueue_many(connection, queue, 3)
     job = claim_one(connection, queue)
-    assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
     connection.execute("select pgq.drop_queue(%s)", [queue])
-    call(connection, "create_queue", queue=queue)
+    connection.create_queue(queue=queue)
     assert stats(connection, queue) == {}
     assert row(connection, "select count(*) from pgq.archived_jobs where queue = %s", [queue]) == (
         0,
@@ -63,12 +53,14 @@ def test_a_new_queue_of_the_same_name_is_empty(
     assert claim(connection, queue, 10) == []
 
 
-def test_refusals(connection: AnyConnection) -> None:
-    refused(connection, "MQ002", "drop_queue", queue="no-such-queue")
-    refused(connection, "22004", "drop_queue", queue=None)
+def test_refusals(connection: Session) -> None:
+    with unchanged(connection):
+        refused("MQ002", connection.drop_queue, queue="no-such-queue")
+    with unchanged(connection):
+        refused("22004", connection.drop_queue, queue=None)
 
 
-def test_twice_in_one_transaction(connect: Connect, connection: AnyConnection, queue: str) -> None:
+def test_twice_in_one_transaction(connect: Connect, connection: Session, queue: str) -> None:
     session = connect()
     enqueue(session, queue)
     session.execute("select pgq.drop_queue(%s)", [queue])

@@ -8,23 +8,12 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    new_queue,
-    refused,
-    row,
-    stats,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, new_queue, stats
+from support.session import Connect, Session, refused, row, unchanged
 
 
-def test_what_a_job_carries(connection: AnyConnection, queue: str) -> None:
+def test_what_a_job_carries(connection: Session, queue: str) -> None:
     [before] = row(connection, "select pgq._clock()")
     job_id = enqueue(
         connection,
@@ -50,9 +39,9 @@ _OPTIONAL = ("key", "headers", "delay", "run_at", "priority", "label", "body")
 
 
 @pytest.mark.parametrize("nulls", [{}, dict.fromkeys(_OPTIONAL)])
-def test_little_is_required(connection: AnyConnection, queue: str, nulls: dict[str, None]) -> None:
+def test_little_is_required(connection: Session, queue: str, nulls: dict[str, None]) -> None:
     """What is null is as if it had not been given."""
-    [(job_id, duplicate)] = call(connection, "enqueue", queue=queue, payload="1", **nulls)
+    job_id, duplicate = connection.enqueue(queue=queue, payload="1", **nulls)
     assert duplicate is False
     job = claim_one(connection, queue)
     assert (job.job_id, job.payload, job.body) == (job_id, 1, None)
@@ -60,7 +49,7 @@ def test_little_is_required(connection: AnyConnection, queue: str, nulls: dict[s
 
 
 @pytest.mark.parametrize("payload", [None, False, 0, "", [], {}, "x" * 1_000_000])
-def test_any_json_is_a_payload(connection: AnyConnection, queue: str, payload: Any) -> None:
+def test_any_json_is_a_payload(connection: Session, queue: str, payload: Any) -> None:
     """JSON's null as well, which is not SQL's."""
     enqueue(connection, queue, payload)
     job = claim_one(connection, queue)
@@ -69,14 +58,14 @@ def test_any_json_is_a_payload(connection: AnyConnection, queue: str, payload: A
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff raw", bytes(range(256)) * 4096])
-def test_any_bytes_are_a_body(connection: AnyConnection, queue: str, body: bytes) -> None:
+def test_any_bytes_are_a_body(connection: Session, queue: str, body: bytes) -> None:
     enqueue(connection, queue, body=body)
     job = claim_one(connection, queue)
     assert job.body == body
     assert job.payload is None
 
 
-def test_ids_rise_over_all_queues(connection: AnyConnection, queue: str) -> None:
+def test_ids_rise_over_all_queues(connection: Session, queue: str) -> None:
     other = new_queue(connection)
     ids = [enqueue(connection, name) for name in (queue, other, queue, other)]
     assert ids == sorted(set(ids))
@@ -109,13 +98,12 @@ ONE = {"payload": Jsonb(1)}
         ("22023", {**ONE, "run_at": "3000-01-01"}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
-    refused(connection, sqlstate, "enqueue", **{"queue": queue, **bad})
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
+    with unchanged(connection):
+        refused(sqlstate, connection.enqueue, **{"queue": queue, **bad})
 
 
-def test_delays(connection: AnyConnection, clock: Clock) -> None:
+def test_delays(connection: Session, clock: Clock) -> None:
     """The job's own delay goes before that of the queue, zero too."""
     queue = new_queue(connection, delay="10 seconds")
     enqueue(connection, queue, "queue")
@@ -131,7 +119,7 @@ def test_delays(connection: AnyConnection, clock: Clock) -> None:
     assert [job.payload for job in claim(connection, queue, 10, lease="1 hour")] == ["later"]
 
 
-def test_a_time_to_run_at(connection: AnyConnection, clock: Clock) -> None:
+def test_a_time_to_run_at(connection: Session, clock: Clock) -> None:
     """It goes before the queue's delay; one that has passed means at once."""
     queue = new_queue(connection, delay="1 hour")
     [moment] = row(connection, "select pgq._clock()")
@@ -148,7 +136,7 @@ def test_a_time_to_run_at(connection: AnyConnection, clock: Clock) -> None:
     assert claim_one(connection, queue).payload == "future"
 
 
-def test_without_job_ttl_any_time_will_do(connection: AnyConnection) -> None:
+def test_without_job_ttl_any_time_will_do(connection: Session) -> None:
     """However short the retention is."""
     queue = new_queue(connection, no_limit=["job_ttl"], retention="1 hour")
     enqueue(connection, queue, run_at="3000-01-01")
@@ -156,7 +144,7 @@ def test_without_job_ttl_any_time_will_do(connection: AnyConnection) -> None:
     assert stats(connection, queue) == {"delayed": 2}
 
 
-def test_expiry_counts_from_enqueue(connection: AnyConnection, clock: Clock) -> None:
+def test_expiry_counts_from_enqueue(connection: Session, clock: Clock) -> None:
     """Whether it was leased before or not, and however long it was delayed."""
     queue = new_queue(connection, job_ttl="1 hour")
     for name in ("leased", "plain"):
@@ -174,7 +162,7 @@ def test_expiry_counts_from_enqueue(connection: AnyConnection, clock: Clock) -> 
     assert stats(connection, queue) == {"expired": 3}
 
 
-def test_twice_in_one_transaction(connect: Connect, connection: AnyConnection, queue: str) -> None:
+def test_twice_in_one_transaction(connect: Connect, connection: Session, queue: str) -> None:
     """Both are there after the commit, and neither before."""
     session = connect()
     ids = [enqueue(session, queue, n) for n in range(2)]
@@ -184,7 +172,7 @@ def test_twice_in_one_transaction(connect: Connect, connection: AnyConnection, q
     assert [job.job_id for job in claim(connection, queue, 10)] == ids
 
 
-def test_rollback(connect: Connect, connection: AnyConnection, queue: str) -> None:
+def test_rollback(connect: Connect, connection: Session, queue: str) -> None:
     session = connect()
     enqueue(session, queue)
     session.rollback()
@@ -202,12 +190,12 @@ def test_a_transaction_may_claim_what_it_enqueued(connect: Connect, queue: str) 
     job_id = enqueue(session, queue)
     job = claim_one(session, queue)
     assert job.job_id == job_id
-    assert value(session, "ack", job_id=job_id, lease_token=job.lease_token)
+    assert session.ack(job_id=job_id, lease_token=job.lease_token)
     session.commit()
     assert stats(session, queue) == {}
 
 
-def test_notification(connect: Connect, connection: AnyConnection) -> None:
+def test_notification(connect: Connect, connection: Session) -> None:
     """Only where the queue asks for it, and only after the commit."""
     quiet, loud = new_queue(connection), new_queue(connection, notify=True)
     connection.execute("listen pgq_queue")

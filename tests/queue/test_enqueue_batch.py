@@ -9,28 +9,16 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    enqueue_many,
-    failure,
-    new_queue,
-    refused,
-    row,
-    stats,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, enqueue_many, new_queue, stats
+from support.session import Connect, Session, refused, row, unchanged
 
 THREE = [Jsonb(n) for n in range(3)]
 
 
-def test_order_and_contents(connection: AnyConnection, queue: str) -> None:
+def test_order_and_contents(connection: Session, queue: str) -> None:
     """One row per job, in the order of the array, in which the ids rise; none was there before."""
-    added = call(
-        connection,
-        "enqueue_batch",
+    added = connection.enqueue_batch(
         queue=queue,
         payloads=THREE,
         priority=4,
@@ -50,17 +38,17 @@ def test_order_and_contents(connection: AnyConnection, queue: str) -> None:
     assert len({job.enqueued_at for job in found}) == 1
 
 
-def test_bodies(connection: AnyConnection, queue: str) -> None:
-    call(connection, "enqueue_batch", queue=queue, bodies=[b"", b"\x00\xff"])
+def test_bodies(connection: Session, queue: str) -> None:
+    connection.enqueue_batch(queue=queue, bodies=[b"", b"\x00\xff"])
     assert [(job.body, job.payload) for job in claim(connection, queue, 10)] == [
         (b"", None),
         (b"\x00\xff", None),
     ]
 
 
-def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
+def test_null_is_the_default(connection: Session, queue: str) -> None:
     nulls = dict.fromkeys(("keys", "headers", "delay", "run_at", "priority", "labels", "bodies"))
-    assert len(call(connection, "enqueue_batch", queue=queue, payloads=THREE, **nulls)) == 3
+    assert len(connection.enqueue_batch(queue=queue, payloads=THREE, **nulls)) == 3
     found = claim(connection, queue, 10)
     assert [job.payload for job in found] == [0, 1, 2]
     assert {(job.priority, job.label, job.key, job.headers) for job in found} == {
@@ -68,7 +56,7 @@ def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
     }
 
 
-def test_arrays_may_begin_anywhere(connection: AnyConnection, queue: str) -> None:
+def test_arrays_may_begin_anywhere(connection: Session, queue: str) -> None:
     """An array of PostgreSQL need not begin at 1."""
     connection.execute(
         "select pgq.enqueue_batch(%s, '[5:6]={1,2}'::jsonb[], labels => '[0:1]={a,b}'::text[])",
@@ -80,7 +68,7 @@ def test_arrays_may_begin_anywhere(connection: AnyConnection, queue: str) -> Non
     ]
 
 
-def test_many(connection: AnyConnection, queue: str) -> None:
+def test_many(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 5000)
     found = claim(connection, queue, 10_000)
     assert [job.job_id for job in found] == ids
@@ -91,11 +79,12 @@ def test_many(connection: AnyConnection, queue: str) -> None:
     "empty", [{"payloads": []}, {"bodies": []}, {"payloads": [], "labels": [], "keys": []}]
 )
 def test_an_empty_batch_adds_nothing(
-    connection: AnyConnection, queue: str, empty: dict[str, Any]
+    connection: Session, queue: str, empty: dict[str, Any]
 ) -> None:
-    assert call(connection, "enqueue_batch", queue=queue, **empty) == []
+    assert connection.enqueue_batch(queue=queue, **empty) == []
     assert stats(connection, queue) == {}
-    refused(connection, "MQ002", "enqueue_batch", queue="no-such-queue", **empty)
+    with unchanged(connection):
+        refused("MQ002", connection.enqueue_batch, queue="no-such-queue", **empty)
 
 
 @pytest.mark.parametrize(
@@ -123,18 +112,17 @@ def test_an_empty_batch_adds_nothing(
         ("22023", {"payloads": THREE, "delay": "0", "run_at": "2030-01-01"}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
-    refused(connection, sqlstate, "enqueue_batch", **{"queue": queue, **bad})
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
+    with unchanged(connection):
+        refused(sqlstate, connection.enqueue_batch, **{"queue": queue, **bad})
 
 
-def test_a_null_is_named(connection: AnyConnection, queue: str) -> None:
-    error = failure(connection, "enqueue_batch", queue=queue, payloads=[Jsonb(1), None])
+def test_a_null_is_named(connection: Session, queue: str) -> None:
+    error = refused("22004", connection.enqueue_batch, queue=queue, payloads=[Jsonb(1), None])
     assert "2 of 2" in str(error.diag.message_detail)
 
 
-def test_delay_and_time_are_those_of_all(connection: AnyConnection, clock: Clock) -> None:
+def test_delay_and_time_are_those_of_all(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, delay="1 hour")
     [moment] = row(connection, "select pgq._clock()")
     enqueue_many(connection, queue, 2)
@@ -150,21 +138,21 @@ def test_delay_and_time_are_those_of_all(connection: AnyConnection, clock: Clock
     assert stats(connection, queue) == {"ready": 8}
 
 
-def test_twice_in_one_transaction(connect: Connect, connection: AnyConnection, queue: str) -> None:
+def test_twice_in_one_transaction(connect: Connect, connection: Session, queue: str) -> None:
     """A batch that is refused in between takes nothing else with it."""
     session = connect()
     ids = enqueue_many(session, queue, 2)
     with pytest.raises(psycopg.Error), session.transaction():
-        call(session, "enqueue_batch", queue=queue, payloads=[Jsonb(1), None])
+        session.enqueue_batch(queue=queue, payloads=[Jsonb(1), None])
     ids += enqueue_many(session, queue, 2)
     assert claim(connection, queue, 10) == []
     session.commit()
     assert [job.job_id for job in claim(connection, queue, 10)] == ids
 
 
-def test_one_notification(connection: AnyConnection) -> None:
+def test_one_notification(connection: Session) -> None:
     queue = new_queue(connection, notify=True)
     connection.execute("listen pgq_queue")
-    call(connection, "enqueue_batch", queue=queue, payloads=[])
+    connection.enqueue_batch(queue=queue, payloads=[])
     enqueue_many(connection, queue, 10)
     assert [notice.payload for notice in connection.notifies(timeout=0.05)] == [queue]

@@ -7,32 +7,18 @@ from typing import Any
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    Job,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    new_queue,
-    refused,
-    row,
-    stored,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import Job, claim, claim_one, enqueue, new_queue
+from support.session import Connect, Session, contents, refused, row, unchanged
 
 
-def extend(connection: AnyConnection, job: Job, **options: Any) -> bool:
-    answer = value(
-        connection, "extend_lease", job_id=job.job_id, lease_token=job.lease_token, **options
-    )
+def extend(connection: Session, job: Job, **options: Any) -> bool:
+    answer = connection.extend_lease(job_id=job.job_id, lease_token=job.lease_token, **options)
     assert isinstance(answer, bool)
     return answer
 
 
-def left(connection: AnyConnection, job: Job) -> float:
+def left(connection: Session, job: Job) -> float:
     """How many seconds of the lease are left."""
     [seconds] = row(
         connection,
@@ -44,7 +30,7 @@ def left(connection: AnyConnection, job: Job) -> float:
     return seconds
 
 
-def test_it_counts_from_now(connection: AnyConnection, clock: Clock) -> None:
+def test_it_counts_from_now(connection: Session, clock: Clock) -> None:
     """By default as long as the queue says."""
     queue = new_queue(connection, lease="1 minute")
     enqueue(connection, queue)
@@ -59,13 +45,13 @@ def test_it_counts_from_now(connection: AnyConnection, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("lease", ["5 seconds", "1 microsecond", None])
-def test_it_never_shortens(connection: AnyConnection, clock: Clock, lease: str | None) -> None:
+def test_it_never_shortens(connection: Session, clock: Clock, lease: str | None) -> None:
     """Not by the lease of the queue either, which may be shorter now, or shorter than the claim's;
     so two heartbeats of one worker may come in any order."""
     queue = new_queue(connection, lease="1 minute")
     enqueue(connection, queue)
     job = claim_one(connection, queue, lease="2 hours")
-    call(connection, "alter_queue", queue=queue, lease="1 second")
+    connection.alter_queue(queue=queue, lease="1 second")
     assert extend(connection, job, lease=lease) is True
     assert row(connection, "select visible_at from pgq.job where job_id = %s", [job.job_id]) == (
         job.leased_until,
@@ -81,7 +67,7 @@ def test_it_never_shortens(connection: AnyConnection, clock: Clock, lease: str |
 
 
 def test_a_job_kept_alive_goes_to_nobody_else(
-    connection: AnyConnection, queue: str, clock: Clock
+    connection: Session, queue: str, clock: Clock
 ) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
@@ -89,33 +75,33 @@ def test_a_job_kept_alive_goes_to_nobody_else(
         clock.advance("20 seconds")
         assert claim(connection, queue) == []
         assert extend(connection, job)
-    assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
 
 
-def test_too_late(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_too_late(connection: Session, queue: str, clock: Clock) -> None:
     """Once the lease has run out the worker is told to stop, claimed by another or not."""
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     clock.advance("31 seconds")
-    before = stored(connection)
+    before = contents(connection)
     assert extend(connection, job, lease="1 hour") is False
-    assert stored(connection) == before
+    assert contents(connection) == before
     quick = claim_one(connection, queue)
-    before = stored(connection)
+    before = contents(connection)
     assert extend(connection, job) is False
-    assert stored(connection) == before
+    assert contents(connection) == before
     assert extend(connection, quick) is True
 
 
 @pytest.mark.parametrize("end", ["ack", "nack", "archive_job"])
-def test_a_finished_job(connection: AnyConnection, queue: str, end: str) -> None:
+def test_a_finished_job(connection: Session, queue: str, end: str) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
-    assert value(connection, end, job_id=job.job_id, lease_token=job.lease_token)
+    assert connection.call(end, job_id=job.job_id, lease_token=job.lease_token)
     assert extend(connection, job) is False
 
 
-def test_attempts_and_token_stay(connection: AnyConnection, queue: str) -> None:
+def test_attempts_and_token_stay(connection: Session, queue: str) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     assert extend(connection, job)
@@ -147,17 +133,16 @@ def test_in_a_long_transaction(connect: Connect, queue: str) -> None:
         ("22023", {"lease": "36501 days"}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     good = {"job_id": job.job_id, "lease_token": job.lease_token}
-    refused(connection, sqlstate, "extend_lease", **{**good, **bad})
+    with unchanged(connection):
+        refused(sqlstate, connection.extend_lease, **{**good, **bad})
 
 
 def test_twice_in_one_transaction_and_rolled_back(
-    connect: Connect, connection: AnyConnection, queue: str
+    connect: Connect, connection: Session, queue: str
 ) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)

@@ -7,27 +7,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    enqueue_many,
-    new_queue,
-    refused,
-    stats,
-    stored,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, enqueue_many, new_queue, stats
+from support.session import Connect, Session, contents, refused, unchanged
 
 
-def extend(connection: AnyConnection, ids: list[int], token: UUID, **options: Any) -> list[int]:
-    rows = call(connection, "extend_lease_batch", job_ids=ids, lease_token=token, **options)
+def extend(connection: Session, ids: list[int], token: UUID, **options: Any) -> list[int]:
+    rows = connection.extend_lease_batch(job_ids=ids, lease_token=token, **options)
     return sorted(job_id for (job_id,) in rows)
 
 
-def test_all_of_a_claim(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_all_of_a_claim(connection: Session, queue: str, clock: Clock) -> None:
     ids = enqueue_many(connection, queue, 5)
     token = claim(connection, queue, 5)[0].lease_token
     clock.advance("20 seconds")
@@ -42,14 +32,14 @@ def test_all_of_a_claim(connection: AnyConnection, queue: str, clock: Clock) -> 
 
 
 @pytest.mark.parametrize("lease", ["5 seconds", "1 microsecond", None])
-def test_it_never_shortens(connection: AnyConnection, clock: Clock, lease: str | None) -> None:
+def test_it_never_shortens(connection: Session, clock: Clock, lease: str | None) -> None:
     """Each job keeps what it has, where that is longer, whatever the lease of the queue is now."""
     queue = new_queue(connection, lease="1 minute")
     short, long = enqueue_many(connection, queue, 2)
     jobs = claim(connection, queue, 2)
     token = jobs[0].lease_token
     assert extend(connection, [long], token, lease="2 hours") == [long]
-    call(connection, "alter_queue", queue=queue, lease="1 second")
+    connection.alter_queue(queue=queue, lease="1 second")
     clock.advance("40 seconds")
     assert extend(connection, [long, short], token, lease=lease) == [short, long]
     clock.advance("15 seconds")
@@ -62,19 +52,19 @@ def test_it_never_shortens(connection: AnyConnection, clock: Clock, lease: str |
     assert [job.job_id for job in claim(connection, queue, 10)][-1] == long
 
 
-def test_only_those_of_the_token(connection: AnyConnection, queue: str) -> None:
+def test_only_those_of_the_token(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 5)
     token = claim(connection, queue, 3)[0].lease_token
     claim(connection, queue, 1)
-    value(connection, "ack", job_id=ids[0], lease_token=token)
-    value(connection, "nack", job_id=ids[1], lease_token=token, delay="0")
+    connection.ack(job_id=ids[0], lease_token=token)
+    connection.nack(job_id=ids[1], lease_token=token, delay="0")
     assert extend(connection, [*ids, ids[2], -1], token) == [ids[2]]
 
 
-def test_none(connection: AnyConnection) -> None:
-    before = stored(connection)
+def test_none(connection: Session) -> None:
+    before = contents(connection)
     assert extend(connection, [], uuid4()) == []
-    assert stored(connection) == before
+    assert contents(connection) == before
 
 
 @pytest.mark.parametrize(
@@ -88,17 +78,16 @@ def test_none(connection: AnyConnection) -> None:
         ("22023", {"lease": "36501 days"}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
     ids = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token
     good = {"job_ids": ids, "lease_token": token}
-    refused(connection, sqlstate, "extend_lease_batch", **{**good, **bad})
+    with unchanged(connection):
+        refused(sqlstate, connection.extend_lease_batch, **{**good, **bad})
 
 
 def test_twice_in_one_transaction_and_rolled_back(
-    connect: Connect, connection: AnyConnection, queue: str, clock: Clock
+    connect: Connect, connection: Session, queue: str, clock: Clock
 ) -> None:
     ids = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token

@@ -10,28 +10,14 @@ import psycopg
 import pytest
 from psycopg.rows import class_row
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    Job,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    refused,
-    row,
-    stats,
-    stored,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, contents, refused, row, unchanged
 
 _ARGUMENTS = ("queue", "job_ids", "lease_token", "max_jobs", "lease", "label")
 
 
-def go_on(connection: AnyConnection, queue: str, *jobs: Job, **options: Any) -> list[Job]:
+def go_on(connection: Session, queue: str, *jobs: Job, **options: Any) -> list[Job]:
     """Finish these jobs, which are of one claim, and claim the next ones."""
     arguments = {"queue": queue, **options}
     if jobs:
@@ -43,18 +29,18 @@ def go_on(connection: AnyConnection, queue: str, *jobs: Job, **options: Any) -> 
         return cursor.execute(statement.encode(), arguments).fetchall()
 
 
-def lost(connection: AnyConnection, queue: str, job_ids: list[int], token: UUID) -> str:
+def lost(connection: Session, queue: str, job_ids: list[int], token: UUID) -> str:
     """The DETAIL of the error that says that these are not the caller's any more."""
-    before = stored(connection)
+    before = contents(connection)
     with pytest.raises(psycopg.Error) as caught:
-        call(connection, "finish_and_claim", queue=queue, job_ids=job_ids, lease_token=token)
+        connection.finish_and_claim(queue=queue, job_ids=job_ids, lease_token=token)
     assert caught.value.sqlstate == "MQ006"
-    assert stored(connection) == before
+    assert contents(connection) == before
     assert caught.value.diag.message_detail
     return caught.value.diag.message_detail
 
 
-def test_one_after_the_other(connection: AnyConnection, queue: str) -> None:
+def test_one_after_the_other(connection: Session, queue: str) -> None:
     """The loop of a worker: the first call has nothing to finish, the last one nothing to give."""
     ids = enqueue_many(connection, queue, 3)
     found: list[Job] = []
@@ -74,7 +60,7 @@ def test_one_after_the_other(connection: AnyConnection, queue: str) -> None:
     ).fetchall() == [(job_id, "acked", 1, n) for n, job_id in enumerate(ids)]
 
 
-def test_many(connection: AnyConnection, queue: str) -> None:
+def test_many(connection: Session, queue: str) -> None:
     enqueue_many(connection, queue, 25)
     found: list[int] = []
     jobs = go_on(connection, queue, max_jobs=10)
@@ -89,7 +75,7 @@ def test_many(connection: AnyConnection, queue: str) -> None:
 @pytest.mark.parametrize("nothing", [{}, {"job_ids": None}, {"job_ids": None, "lease_token": None}])
 @pytest.mark.parametrize("token", [False, True])
 def test_nothing_to_finish(
-    connection: AnyConnection, queue: str, nothing: dict[str, Any], token: bool
+    connection: Session, queue: str, nothing: dict[str, Any], token: bool
 ) -> None:
     """It claims, as claim_job does; a token without jobs does no harm, nor an empty array."""
     ids = enqueue_many(connection, queue, 2)
@@ -103,23 +89,23 @@ def test_nothing_to_finish(
     assert stats(connection, queue) == {"leased": 2}
 
 
-def test_nothing_to_claim(connection: AnyConnection, queue: str) -> None:
+def test_nothing_to_claim(connection: Session, queue: str) -> None:
     """With max_jobs 0 it finishes and returns no row, whatever waits."""
     enqueue_many(connection, queue, 3)
     jobs = claim(connection, queue, 2)
     assert go_on(connection, queue, *jobs, max_jobs=0) == []
     assert stats(connection, queue) == {"ready": 1}
-    before = stored(connection)
+    before = contents(connection)
     assert go_on(connection, queue, max_jobs=0) == []
-    assert stored(connection) == before
+    assert contents(connection) == before
 
 
-def test_null_is_the_default(connection: AnyConnection, queue: str) -> None:
+def test_null_is_the_default(connection: Session, queue: str) -> None:
     enqueue_many(connection, queue, 3)
     assert len(go_on(connection, queue, max_jobs=None, lease=None, label=None)) == 1
 
 
-def test_it_claims_as_claim_job_does(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_it_claims_as_claim_job_does(connection: Session, queue: str, clock: Clock) -> None:
     """By priority, then by time; of a label; for a length of time; counted as an attempt."""
     last = enqueue(connection, queue, "last", priority=5)
     blue = enqueue(connection, queue, "blue", label="blue", headers={"h": "1"}, key="k")
@@ -138,7 +124,7 @@ def test_it_claims_as_claim_job_does(connection: AnyConnection, queue: str, cloc
     assert (again.job_id, again.attempt) == (last, 2)
 
 
-def test_archive_switched_off(connection: AnyConnection) -> None:
+def test_archive_switched_off(connection: Session) -> None:
     queue = new_queue(connection, archive=False)
     enqueue_many(connection, queue, 2)
     go_on(connection, queue, *claim(connection, queue, 2))
@@ -149,7 +135,7 @@ def test_archive_switched_off(connection: AnyConnection) -> None:
 
 
 @pytest.mark.parametrize("archive", [True, False])
-def test_a_job_of_another_queue(connection: AnyConnection, queue: str, archive: bool) -> None:
+def test_a_job_of_another_queue(connection: Session, queue: str, archive: bool) -> None:
     """It is finished as its own queue says; the next one comes from the queue that is named."""
     other = new_queue(connection, archive=archive)
     enqueue(connection, other, "first")
@@ -162,7 +148,7 @@ def test_a_job_of_another_queue(connection: AnyConnection, queue: str, archive: 
     ).fetchall() == ([(held.job_id, "first")] if archive else [])
 
 
-def test_an_array_that_begins_elsewhere(connection: AnyConnection, queue: str) -> None:
+def test_an_array_that_begins_elsewhere(connection: Session, queue: str) -> None:
     """What the array calls its first element does not matter."""
     enqueue(connection, queue)
     held = claim_one(connection, queue)
@@ -173,7 +159,7 @@ def test_an_array_that_begins_elsewhere(connection: AnyConnection, queue: str) -
     assert stats(connection, queue) == {}
 
 
-def test_a_paused_queue(connection: AnyConnection, queue: str) -> None:
+def test_a_paused_queue(connection: Session, queue: str) -> None:
     """Work in hand is finished, and nothing new is given out."""
     enqueue_many(connection, queue, 2)
     job = claim_one(connection, queue)
@@ -185,7 +171,7 @@ def test_a_paused_queue(connection: AnyConnection, queue: str) -> None:
     assert len(go_on(connection, queue)) == 1
 
 
-def test_a_lease_that_ran_out(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_a_lease_that_ran_out(connection: Session, queue: str, clock: Clock) -> None:
     """As for ack it still counts, as long as nobody else got the job; and it is not given again."""
     enqueue(connection, queue)
     job = claim_one(connection, queue)
@@ -194,35 +180,35 @@ def test_a_lease_that_ran_out(connection: AnyConnection, queue: str, clock: Cloc
     assert stats(connection, queue) == {}
 
 
-def test_a_job_that_another_worker_has(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_a_job_that_another_worker_has(connection: Session, queue: str, clock: Clock) -> None:
     """The call is refused, names the job, and has done neither half."""
     enqueue_many(connection, queue, 3)
     kept, gone = claim(connection, queue, 2)
     token = kept.lease_token
-    assert value(connection, "extend_lease", job_id=kept.job_id, lease_token=token, lease="1 hour")
+    assert connection.extend_lease(job_id=kept.job_id, lease_token=token, lease="1 hour")
     clock.advance("31 seconds")
     [other] = [job for job in claim(connection, queue, 2) if job.job_id == gone.job_id]
     ids = [kept.job_id, gone.job_id]
     assert str(gone.job_id) in lost(connection, queue, ids, token)
     # with their own calls both workers go on
-    assert call(connection, "ack_batch", job_ids=ids, lease_token=token) == [(kept.job_id,)]
-    assert value(connection, "ack", job_id=gone.job_id, lease_token=other.lease_token)
+    assert connection.ack_batch(job_ids=ids, lease_token=token) == [(kept.job_id,)]
+    assert connection.ack(job_id=gone.job_id, lease_token=other.lease_token)
 
 
 @pytest.mark.parametrize("end", ["ack", "nack", "archive_job"])
-def test_a_job_that_is_ended_already(connection: AnyConnection, queue: str, end: str) -> None:
+def test_a_job_that_is_ended_already(connection: Session, queue: str, end: str) -> None:
     """Those alone are named that are lost."""
     enqueue_many(connection, queue, 4)
     jobs = claim(connection, queue, 3)
     ids, token = [job.job_id for job in jobs], jobs[0].lease_token
-    assert value(connection, end, job_id=ids[1], lease_token=token)
+    assert connection.call(end, job_id=ids[1], lease_token=token)
     detail = lost(connection, queue, ids, token)
     named = {word.strip(".,:;{}()[]\"'") for word in detail.replace(",", " ").split()}
     assert {str(job_id) for job_id in ids} & named == {str(ids[1])}
     assert [job.job_id for job in claim(connection, queue, 1)]
 
 
-def test_what_was_never_the_callers(connection: AnyConnection, queue: str) -> None:
+def test_what_was_never_the_callers(connection: Session, queue: str) -> None:
     """A job that waits, one that is not there, and one with another token."""
     ids = enqueue_many(connection, queue, 3)
     mine = claim_one(connection, queue)
@@ -233,7 +219,7 @@ def test_what_was_never_the_callers(connection: AnyConnection, queue: str) -> No
     assert stats(connection, queue) == {"leased": 2, "ready": 1}
 
 
-def test_an_id_named_twice(connection: AnyConnection, queue: str) -> None:
+def test_an_id_named_twice(connection: Session, queue: str) -> None:
     """It is finished once, and not lost for that."""
     enqueue_many(connection, queue, 2)
     first = claim_one(connection, queue)
@@ -245,7 +231,7 @@ def test_an_id_named_twice(connection: AnyConnection, queue: str) -> None:
 
 
 @pytest.mark.parametrize("claims_first", [True, False])
-def test_exhausted_jobs_die(connection: AnyConnection, clock: Clock, claims_first: bool) -> None:
+def test_exhausted_jobs_die(connection: Session, clock: Clock, claims_first: bool) -> None:
     """Those in front whose last worker was lost become dead letters, the next good one comes."""
     queue = new_queue(connection, max_attempts=1)
     enqueue_many(connection, queue, 4)
@@ -260,7 +246,7 @@ def test_exhausted_jobs_die(connection: AnyConnection, clock: Clock, claims_firs
     assert stats(connection, queue) == {"leased": 1, "dead": 3}
 
 
-def test_a_message_that_is_missing(connection: AnyConnection, queue: str) -> None:
+def test_a_message_that_is_missing(connection: Session, queue: str) -> None:
     """The job comes without its content, and can be finished."""
     key = f"lost from {queue}"
     job_id = enqueue(connection, queue, key=key)
@@ -288,7 +274,7 @@ def test_a_message_that_is_missing(connection: AnyConnection, queue: str) -> Non
 )
 @pytest.mark.parametrize("max_jobs", [0, 1, 3])
 def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any], max_jobs: int
+    connection: Session, queue: str, sqlstate: str, bad: dict[str, Any], max_jobs: int
 ) -> None:
     """Neither half is done then."""
     enqueue_many(connection, queue, 2)
@@ -301,12 +287,13 @@ def test_refusals(
         "lease_token": job.lease_token,
         "max_jobs": max_jobs,
     }
-    refused(connection, sqlstate, "finish_and_claim", **{**arguments, **bad})
+    with unchanged(connection):
+        refused(sqlstate, connection.finish_and_claim, **{**arguments, **bad})
     assert stats(connection, queue) == {"leased": 1, "ready": 1}
 
 
 def test_twice_in_one_transaction_and_rolled_back(
-    connect: Connect, connection: AnyConnection, queue: str
+    connect: Connect, connection: Session, queue: str
 ) -> None:
     """Both halves are undone: the first jobs are the caller's again, the next ones free."""
     ids = enqueue_many(connection, queue, 3)

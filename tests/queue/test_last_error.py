@@ -6,53 +6,43 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    call,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Session, row
 
 RAN_OUT = "the lease of the last attempt ran out"
 
 
-def _by_a_claim(connection: AnyConnection, queue: str) -> None:
+def _by_a_claim(connection: Session, queue: str) -> None:
     assert claim(connection, queue) == []
 
 
-def _by_a_claim_of_many(connection: AnyConnection, queue: str) -> None:
+def _by_a_claim_of_many(connection: Session, queue: str) -> None:
     assert claim(connection, queue, 10) == []
 
 
-def _by_a_claim_of_a_label(connection: AnyConnection, queue: str) -> None:
+def _by_a_claim_of_a_label(connection: Session, queue: str) -> None:
     assert claim(connection, queue, label="l") == []
 
 
 BURIALS = [_by_a_claim, _by_a_claim_of_many, _by_a_claim_of_a_label]
-Burial = Callable[[AnyConnection, str], None]
+Burial = Callable[[Session, str], None]
 
 
-def _error(connection: AnyConnection, queue: str) -> str:
+def _error(connection: Session, queue: str) -> str:
     [error] = row(connection, "select last_error from pgq.dead_letters where queue = %s", [queue])
     assert isinstance(error, str)
     return error
 
 
-def _lost(connection: AnyConnection, clock: Clock, *errors: str | None) -> str:
+def _lost(connection: Session, clock: Clock, *errors: str | None) -> str:
     """A queue with a job that was given back with these errors; then its last worker was lost."""
     queue = new_queue(connection, max_attempts=len(errors) + 1)
     enqueue(connection, queue, label="l")
     for error in errors:
         job = claim_one(connection, queue)
         arguments = {"job_id": job.job_id, "lease_token": job.lease_token, "delay": "0"}
-        assert value(connection, "nack", **arguments, error=error)
+        assert connection.nack(**arguments, error=error)
     claim_one(connection, queue)
     clock.advance("31 seconds")
     return queue
@@ -60,7 +50,7 @@ def _lost(connection: AnyConnection, clock: Clock, *errors: str | None) -> str:
 
 @pytest.mark.parametrize("bury", BURIALS)
 def test_it_is_not_lost_with_the_last_worker(
-    connection: AnyConnection, clock: Clock, bury: Burial
+    connection: Session, clock: Clock, bury: Burial
 ) -> None:
     """Both are said: what the nack before had said, and how it ended."""
     queue = _lost(connection, clock, "the disk is full")
@@ -72,7 +62,7 @@ def test_it_is_not_lost_with_the_last_worker(
 
 
 @pytest.mark.parametrize("bury", BURIALS)
-def test_the_last_of_several(connection: AnyConnection, clock: Clock, bury: Burial) -> None:
+def test_the_last_of_several(connection: Session, clock: Clock, bury: Burial) -> None:
     """The newest one that was given; a nack without an error leaves the one before."""
     queue = _lost(connection, clock, "first", "second", None)
     bury(connection, queue)
@@ -83,18 +73,18 @@ def test_the_last_of_several(connection: AnyConnection, clock: Clock, bury: Buri
 
 
 @pytest.mark.parametrize("bury", BURIALS)
-def test_without_an_error_before(connection: AnyConnection, clock: Clock, bury: Burial) -> None:
+def test_without_an_error_before(connection: Session, clock: Clock, bury: Burial) -> None:
     queue = _lost(connection, clock, None)
     bury(connection, queue)
     assert _error(connection, queue) == RAN_OUT
 
 
-def test_many_die_each_with_its_own(connection: AnyConnection, clock: Clock) -> None:
+def test_many_die_each_with_its_own(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, max_attempts=2)
     enqueue_many(connection, queue, 3)
     for n, job in enumerate(claim(connection, queue, 2)):
         arguments = {"job_id": job.job_id, "lease_token": job.lease_token, "delay": "0"}
-        assert value(connection, "nack", **arguments, error=f"error {n}")
+        assert connection.nack(**arguments, error=f"error {n}")
     claim(connection, queue, 1)
     clock.advance("31 seconds")
     claim(connection, queue, 3)
@@ -108,22 +98,22 @@ def test_many_die_each_with_its_own(connection: AnyConnection, clock: Clock) -> 
         assert error.count(RAN_OUT) == 1
 
 
-def test_a_nack_at_last_says_it_alone(connection: AnyConnection, clock: Clock) -> None:
+def test_a_nack_at_last_says_it_alone(connection: Session, clock: Clock) -> None:
     """No lease ran out then."""
     queue = new_queue(connection, max_attempts=1)
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
-    assert value(connection, "nack", **arguments, error="the disk is full")
+    assert connection.nack(**arguments, error="the disk is full")
     assert _error(connection, queue) == "the disk is full"
 
 
 @pytest.mark.parametrize("error", ["the disk is full", None])
-def test_a_second_life(connection: AnyConnection, clock: Clock, error: str | None) -> None:
+def test_a_second_life(connection: Session, clock: Clock, error: str | None) -> None:
     """A letter redriven that dies by lost workers again does not say it twice."""
     queue = _lost(connection, clock, error)
     assert claim(connection, queue) == []
-    assert call(connection, "redrive", queue=queue, all_jobs=True) == [(1,)]
+    assert connection.redrive(queue=queue, all_jobs=True) == 1
     for _ in range(2):
         claim_one(connection, queue)
         clock.advance("31 seconds")

@@ -7,31 +7,18 @@ from typing import Any
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    Job,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    refused,
-    row,
-    stats,
-    stored,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, contents, refused, row, unchanged
 
 
-def nack(connection: AnyConnection, job: Job, **options: Any) -> bool:
-    answer = value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token, **options)
+def nack(connection: Session, job: Job, **options: Any) -> bool:
+    answer = connection.nack(job_id=job.job_id, lease_token=job.lease_token, **options)
     assert isinstance(answer, bool)
     return answer
 
 
-def retry_delay(connection: AnyConnection, job: Job) -> float:
+def retry_delay(connection: Session, job: Job) -> float:
     """In how many seconds a job may be claimed again, just after its nack."""
     [seconds] = row(
         connection,
@@ -43,7 +30,7 @@ def retry_delay(connection: AnyConnection, job: Job) -> float:
     return seconds
 
 
-def test_zero_means_at_once(connection: AnyConnection, queue: str) -> None:
+def test_zero_means_at_once(connection: Session, queue: str) -> None:
     """The nack itself is no attempt."""
     enqueue(connection, queue)
     first = claim_one(connection, queue)
@@ -53,7 +40,7 @@ def test_zero_means_at_once(connection: AnyConnection, queue: str) -> None:
     assert (second.job_id, second.attempt) == (first.job_id, 2)
 
 
-def test_delay(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_delay(connection: Session, queue: str, clock: Clock) -> None:
     enqueue(connection, queue)
     assert nack(connection, claim_one(connection, queue), delay="10 seconds")
     assert stats(connection, queue) == {"delayed": 1}
@@ -63,7 +50,7 @@ def test_delay(connection: AnyConnection, queue: str, clock: Clock) -> None:
     assert claim_one(connection, queue).attempt == 2
 
 
-def test_backoff_doubles_up_to_its_cap(connection: AnyConnection, clock: Clock) -> None:
+def test_backoff_doubles_up_to_its_cap(connection: Session, clock: Clock) -> None:
     """1, 2, 4, 8 … seconds by default, without the jitter."""
     queue = new_queue(connection, no_limit=["max_attempts"], backoff_max="20 seconds")
     enqueue(connection, queue)
@@ -74,7 +61,7 @@ def test_backoff_doubles_up_to_its_cap(connection: AnyConnection, clock: Clock) 
         clock.advance(timedelta(seconds=expected))
 
 
-def test_backoff_of_the_queue(connection: AnyConnection, clock: Clock) -> None:
+def test_backoff_of_the_queue(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, backoff="10 minutes", backoff_max="15 minutes")
     enqueue(connection, queue)
     for expected in (600, 900, 900):
@@ -84,14 +71,14 @@ def test_backoff_of_the_queue(connection: AnyConnection, clock: Clock) -> None:
         clock.advance("15 minutes")
 
 
-def test_no_backoff(connection: AnyConnection) -> None:
+def test_no_backoff(connection: Session) -> None:
     queue = new_queue(connection, backoff="0")
     enqueue(connection, queue)
     assert nack(connection, claim_one(connection, queue))
     assert claim_one(connection, queue).attempt == 2
 
 
-def test_very_many_attempts_stay_at_the_cap(connection: AnyConnection) -> None:
+def test_very_many_attempts_stay_at_the_cap(connection: Session) -> None:
     queue = new_queue(connection, no_limit=["max_attempts"])
     enqueue(connection, queue)
     job = claim_one(connection, queue)
@@ -100,7 +87,7 @@ def test_very_many_attempts_stay_at_the_cap(connection: AnyConnection) -> None:
     assert 3599 < retry_delay(connection, job) <= 3600
 
 
-def test_jitter(connection: AnyConnection) -> None:
+def test_jitter(connection: Session) -> None:
     """It adds up to its share, and not always the same."""
     queue = new_queue(connection, backoff="100 seconds", backoff_jitter=0.5)
     enqueue_many(connection, queue, 40)
@@ -113,7 +100,7 @@ def test_jitter(connection: AnyConnection) -> None:
     assert max(delays) - min(delays) > 10
 
 
-def test_the_last_error_is_kept(connection: AnyConnection, queue: str) -> None:
+def test_the_last_error_is_kept(connection: Session, queue: str) -> None:
     """A nack that names none keeps the one before."""
     job_id = enqueue(connection, queue)
     last_error = "select last_error from pgq.job where job_id = %s"
@@ -122,7 +109,7 @@ def test_the_last_error_is_kept(connection: AnyConnection, queue: str) -> None:
         assert row(connection, last_error, [job_id]) == (kept,)
 
 
-def test_a_job_nacked_for_ever_dies(connection: AnyConnection) -> None:
+def test_a_job_nacked_for_ever_dies(connection: Session) -> None:
     """After max_attempts deliveries, with its last error, whatever delay the nack asks for."""
     queue = new_queue(connection, max_attempts=3)
     job_id = enqueue(connection, queue, "x", priority=2, label="l")
@@ -141,7 +128,7 @@ def test_a_job_nacked_for_ever_dies(connection: AnyConnection) -> None:
     assert nack(connection, job) is False
 
 
-def test_one_attempt_means_no_retry(connection: AnyConnection) -> None:
+def test_one_attempt_means_no_retry(connection: Session) -> None:
     queue = new_queue(connection, max_attempts=1)
     enqueue(connection, queue)
     assert nack(connection, claim_one(connection, queue), delay="1 hour")
@@ -153,7 +140,7 @@ def test_one_attempt_means_no_retry(connection: AnyConnection) -> None:
     assert row(connection, "select pgq._clock() - %s < interval '1 minute'", [died_at]) == (True,)
 
 
-def test_without_a_limit_it_never_dies(connection: AnyConnection) -> None:
+def test_without_a_limit_it_never_dies(connection: Session) -> None:
     queue = new_queue(connection, no_limit=["max_attempts"])
     enqueue(connection, queue)
     for attempt in range(1, 12):
@@ -162,31 +149,31 @@ def test_without_a_limit_it_never_dies(connection: AnyConnection) -> None:
         assert nack(connection, job, delay="0")
 
 
-def test_stale_tokens_change_nothing(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_stale_tokens_change_nothing(connection: Session, queue: str, clock: Clock) -> None:
     """Neither after another claim, nor after a nack or an ack: what is done stays done."""
     enqueue(connection, queue)
     slow = claim_one(connection, queue)
     clock.advance("31 seconds")
     quick = claim_one(connection, queue)
-    before = stored(connection)
+    before = contents(connection)
     assert nack(connection, slow, error="late") is False
-    assert stored(connection) == before
+    assert contents(connection) == before
 
     assert nack(connection, quick, delay="0") is True
-    before = stored(connection)
+    before = contents(connection)
     assert nack(connection, quick, delay="1 hour", error="again") is False
-    assert stored(connection) == before
+    assert contents(connection) == before
 
     last = claim_one(connection, queue)
-    assert value(connection, "ack", job_id=last.job_id, lease_token=last.lease_token)
-    before = stored(connection)
+    assert connection.ack(job_id=last.job_id, lease_token=last.lease_token)
+    before = contents(connection)
     assert nack(connection, last, delay="0") is False
-    assert stored(connection) == before
+    assert contents(connection) == before
     assert claim(connection, queue) == []
 
 
 def test_a_lease_that_ran_out_counts_until_somebody_else_claims(
-    connection: AnyConnection, queue: str, clock: Clock
+    connection: Session, queue: str, clock: Clock
 ) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
@@ -195,10 +182,10 @@ def test_a_lease_that_ran_out_counts_until_somebody_else_claims(
     assert stats(connection, queue) == {"delayed": 1}
 
 
-def test_unknown_id(connection: AnyConnection, queue: str) -> None:
+def test_unknown_id(connection: Session, queue: str) -> None:
     enqueue(connection, queue)
     token = claim_one(connection, queue).lease_token
-    assert value(connection, "nack", job_id=-1, lease_token=token) is False
+    assert connection.nack(job_id=-1, lease_token=token) is False
 
 
 @pytest.mark.parametrize(
@@ -210,18 +197,15 @@ def test_unknown_id(connection: AnyConnection, queue: str) -> None:
         ("22023", {"delay": "36501 days"}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
     enqueue(connection, queue)
     job = claim_one(connection, queue)
     good = {"job_id": job.job_id, "lease_token": job.lease_token}
-    refused(connection, sqlstate, "nack", **{**good, **bad})
+    with unchanged(connection):
+        refused(sqlstate, connection.nack, **{**good, **bad})
 
 
-def test_twice_in_one_transaction_and_rolled_back(
-    connect: Connect, connection: AnyConnection
-) -> None:
+def test_twice_in_one_transaction_and_rolled_back(connect: Connect, connection: Session) -> None:
     queue = new_queue(connection, max_attempts=1)
     enqueue_many(connection, queue, 2)
     jobs = claim(connection, queue, 2)

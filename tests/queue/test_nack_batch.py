@@ -7,27 +7,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    enqueue_many,
-    new_queue,
-    refused,
-    stats,
-    stored,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, enqueue_many, new_queue, stats
+from support.session import Connect, Session, contents, refused, unchanged
 
 
-def nack(connection: AnyConnection, ids: list[int], token: UUID, **options: Any) -> list[int]:
-    rows = call(connection, "nack_batch", job_ids=ids, lease_token=token, **options)
+def nack(connection: Session, ids: list[int], token: UUID, **options: Any) -> list[int]:
+    rows = connection.nack_batch(job_ids=ids, lease_token=token, **options)
     return sorted(job_id for (job_id,) in rows)
 
 
-def test_all_of_a_claim(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_all_of_a_claim(connection: Session, queue: str, clock: Clock) -> None:
     ids = enqueue_many(connection, queue, 5)
     token = claim(connection, queue, 5)[0].lease_token
     assert nack(connection, ids, token, delay="1 minute", error="no luck") == ids
@@ -40,7 +30,7 @@ def test_all_of_a_claim(connection: AnyConnection, queue: str, clock: Clock) -> 
     assert {job.attempt for job in claim(connection, queue, 10)} == {2}
 
 
-def test_each_by_its_own_attempts(connection: AnyConnection, clock: Clock) -> None:
+def test_each_by_its_own_attempts(connection: Session, clock: Clock) -> None:
     """Some have attempts left and wait as long as their number says, the others die."""
     queue = new_queue(connection, max_attempts=2)
     old = enqueue_many(connection, queue, 2)
@@ -58,19 +48,19 @@ def test_each_by_its_own_attempts(connection: AnyConnection, clock: Clock) -> No
     assert sorted(job.job_id for job in claim(connection, queue, 10)) == fresh
 
 
-def test_only_those_of_the_token(connection: AnyConnection, queue: str) -> None:
+def test_only_those_of_the_token(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 5)
     token = claim(connection, queue, 3)[0].lease_token
     claim(connection, queue, 1)
-    value(connection, "ack", job_id=ids[0], lease_token=token)
+    connection.ack(job_id=ids[0], lease_token=token)
     assert nack(connection, [*ids, ids[1], -1], token, delay="0") == ids[1:3]
     assert stats(connection, queue) == {"ready": 3, "leased": 1}
 
 
-def test_none(connection: AnyConnection) -> None:
-    before = stored(connection)
+def test_none(connection: Session) -> None:
+    before = contents(connection)
     assert nack(connection, [], uuid4()) == []
-    assert stored(connection) == before
+    assert contents(connection) == before
 
 
 @pytest.mark.parametrize(
@@ -83,17 +73,14 @@ def test_none(connection: AnyConnection) -> None:
         ("22023", {"delay": "36501 days"}),
     ],
 )
-def test_refusals(
-    connection: AnyConnection, queue: str, sqlstate: str, bad: dict[str, Any]
-) -> None:
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
     ids = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token
-    refused(connection, sqlstate, "nack_batch", **{"job_ids": ids, "lease_token": token, **bad})
+    with unchanged(connection):
+        refused(sqlstate, connection.nack_batch, **{"job_ids": ids, "lease_token": token, **bad})
 
 
-def test_twice_in_one_transaction_and_rolled_back(
-    connect: Connect, connection: AnyConnection
-) -> None:
+def test_twice_in_one_transaction_and_rolled_back(connect: Connect, connection: Session) -> None:
     queue = new_queue(connection, max_attempts=1)
     ids = enqueue_many(connection, queue, 4)
     token = claim(connection, queue, 4)[0].lease_token

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jobs import AnyConnection, Connect, claim, claim_one, enqueue, refused, row, stats, value
+from support.queue import claim, claim_one, enqueue, stats
+from support.session import Connect, Session, refused, row, unchanged
 
 
-def test_nothing_is_given_out(connection: AnyConnection, queue: str) -> None:
+def test_nothing_is_given_out(connection: Session, queue: str) -> None:
     enqueue(connection, queue, "before", label="x")
     held = claim_one(connection, queue)
     enqueue(connection, queue, "waiting", label="x")
@@ -18,13 +19,14 @@ def test_nothing_is_given_out(connection: AnyConnection, queue: str) -> None:
         connection, "select ready, leased, paused from pgq.queue_stats where queue = %s", [queue]
     ) == (2, 1, True)
     # a worker can still finish what it has
-    assert value(connection, "extend_lease", job_id=held.job_id, lease_token=held.lease_token)
-    assert value(connection, "ack", job_id=held.job_id, lease_token=held.lease_token)
+    assert connection.extend_lease(job_id=held.job_id, lease_token=held.lease_token)
+    assert connection.ack(job_id=held.job_id, lease_token=held.lease_token)
     # bad arguments are refused all the same
-    refused(connection, "22023", "claim_job", queue=queue, max_jobs=0)
+    with unchanged(connection):
+        refused("22023", connection.claim_job, queue=queue, max_jobs=0)
 
 
-def test_again_changes_nothing(connection: AnyConnection, queue: str) -> None:
+def test_again_changes_nothing(connection: Session, queue: str) -> None:
     for _ in range(2):
         connection.execute("select pgq.pause_queue(%s)", [queue])
     enqueue(connection, queue)
@@ -45,6 +47,8 @@ def test_a_transaction_may_pause_twice_and_roll_back(connect: Connect, queue: st
     assert len(claim(connection, queue)) == 1
 
 
-def test_refusals(connection: AnyConnection) -> None:
-    refused(connection, "MQ002", "pause_queue", queue="no-such-queue")
-    refused(connection, "22004", "pause_queue", queue=None)
+def test_refusals(connection: Session) -> None:
+    with unchanged(connection):
+        refused("MQ002", connection.pause_queue, queue="no-such-queue")
+    with unchanged(connection):
+        refused("22004", connection.pause_queue, queue=None)

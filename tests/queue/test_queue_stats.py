@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    claim,
-    claim_one,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    stats,
-    value,
-)
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
 
 
-def test_every_state(connection: AnyConnection, clock: Clock) -> None:
+def test_every_state(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, max_attempts=1, job_ttl="1 hour")
     enqueue_many(connection, queue, 2)
     clock.advance("50 minutes")
@@ -27,8 +17,8 @@ def test_every_state(connection: AnyConnection, clock: Clock) -> None:
     dead, *leased, done = claim(connection, queue, 4)
     token = dead.lease_token
     assert [dead.job_id, *(job.job_id for job in leased), done.job_id] == ids[:4]
-    value(connection, "nack", job_id=dead.job_id, lease_token=token)
-    value(connection, "ack", job_id=done.job_id, lease_token=token)
+    connection.nack(job_id=dead.job_id, lease_token=token)
+    connection.ack(job_id=done.job_id, lease_token=token)
     assert stats(connection, queue) == {
         "ready": 1,
         "leased": 2,
@@ -38,9 +28,7 @@ def test_every_state(connection: AnyConnection, clock: Clock) -> None:
     }
 
 
-def test_an_expired_job_counts_as_leased_while_it_is(
-    connection: AnyConnection, clock: Clock
-) -> None:
+def test_an_expired_job_counts_as_leased_while_it_is(connection: Session, clock: Clock) -> None:
     """Its worker can still end it; afterwards it is expired."""
     queue = new_queue(connection, job_ttl="1 hour", lease="2 hours")
     enqueue(connection, queue)
@@ -50,10 +38,10 @@ def test_an_expired_job_counts_as_leased_while_it_is(
     clock.advance("31 minutes")
     assert stats(connection, queue) == {"expired": 1}
     assert claim(connection, queue) == []
-    assert value(connection, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
 
 
-def test_age_of_the_oldest(connection: AnyConnection, queue: str, clock: Clock) -> None:
+def test_age_of_the_oldest(connection: Session, queue: str, clock: Clock) -> None:
     """Since when it is due, not since when it is there; 0 when none is ready."""
 
     def oldest() -> float:
@@ -77,7 +65,7 @@ def test_age_of_the_oldest(connection: AnyConnection, queue: str, clock: Clock) 
     assert 30 <= oldest() < 40
 
 
-def test_an_empty_queue_is_there(connection: AnyConnection, queue: str) -> None:
+def test_an_empty_queue_is_there(connection: Session, queue: str) -> None:
     assert row(connection, "select * from pgq.queue_stats where queue = %s", [queue]) == (
         queue,
         0,

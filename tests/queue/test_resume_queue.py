@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jobs import AnyConnection, Connect, claim, enqueue_many, refused, row
+from support.queue import claim, enqueue_many
+from support.session import Connect, Session, refused, row, unchanged
 
 
-def test_jobs_come_in_their_order(connection: AnyConnection, queue: str) -> None:
+def test_jobs_come_in_their_order(connection: Session, queue: str) -> None:
     ids = enqueue_many(connection, queue, 2)
     connection.execute("select pgq.pause_queue(%s)", [queue])
     ids += enqueue_many(connection, queue, 2)
@@ -24,6 +25,8 @@ def test_a_queue_that_runs_goes_on(connect: Connect, queue: str) -> None:
     )
 
 
-def test_refusals(connection: AnyConnection) -> None:
-    refused(connection, "MQ002", "resume_queue", queue="no-such-queue")
-    refused(connection, "22004", "resume_queue", queue=None)
+def test_refusals(connection: Session) -> None:
+    with unchanged(connection):
+        refused("MQ002", connection.resume_queue, queue="no-such-queue")
+    with unchanged(connection):
+        refused("22004", connection.resume_queue, queue=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support import Clock
+from support.clock import Clock
 
 
 @pytest.fixture

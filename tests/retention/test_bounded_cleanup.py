@@ -13,10 +13,10 @@ import psycopg
 import pytest
 from psycopg.errors import LockNotAvailable
 
-from jobs import call, claim, claim_one, enqueue, new_queue, row
-from log_support import Log, new_name
-from storage_support import Connect, actions, clean, seal
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, new_queue
+from support.session import Connect, Session, new_name, row
+from support.storage import actions, clean, seal
 
 BATCH = 1000
 """Partitions that one call leads to a new segment at most."""
@@ -26,20 +26,20 @@ JOBS = 10_000
 
 
 @pytest.fixture
-def log(connection: psycopg.Connection[Any]) -> Log:
+def log(connection: psycopg.Connection[Any]) -> Session:
     """The log in the database of this folder."""
-    return Log(connection)
+    return connection
 
 
 @pytest.fixture
-def patient(connect: Connect) -> Log:
+def patient(connect: Connect) -> Session:
     """A session that gives up when it has to wait for a lock."""
-    session = Log(connect(autocommit=True))
+    session = connect(autocommit=True)
     session.execute("set lock_timeout = '1s'")
     return session
 
 
-def until_done(log: Log) -> list[list[str]]:
+def until_done(log: Session) -> list[list[str]]:
     """Call cleanup for as long as it says that there is more; what each call did."""
     calls = [actions(log)]
     while "more" in calls[-1]:
@@ -52,9 +52,9 @@ def until_done(log: Log) -> list[list[str]]:
 
 
 @pytest.fixture
-def idle(log: Log, clock: Clock) -> list[str]:
+def idle(log: Session, clock: Clock) -> list[str]:
     """Topics with many partitions that got no message since their segment was sealed."""
-    topics = [new_name() for _ in range(4)]
+    topics = [new_name("topic") for _ in range(4)]
     for topic in topics:
         log.create_topic(topic=topic, partitions=1024, retention="9 hours")
     log.publish(topic=topics[0], payload=1, partition=7)
@@ -62,7 +62,7 @@ def idle(log: Log, clock: Clock) -> list[str]:
     return topics
 
 
-def test_closing_goes_on_with_so_many_partitions_in_a_call(log: Log, idle: list[str]) -> None:
+def test_closing_goes_on_with_so_many_partitions_in_a_call(log: Session, idle: list[str]) -> None:
     """4096 of them take five calls at least; each but the last says that there is more."""
     calls = until_done(log)
     assert len(calls) >= 5
@@ -74,7 +74,7 @@ def test_closing_goes_on_with_so_many_partitions_in_a_call(log: Log, idle: list[
     assert [places[n].last_offset for n in (0, 7, 1023, 8)] == [1, 2, 1, 0]
 
 
-def test_more_names_its_part(log: Log, idle: list[str]) -> None:
+def test_more_names_its_part(log: Session, idle: list[str]) -> None:
     """The row says where there is work left."""
     found = [report for report in log.cleanup() if report.action == "more"]
     assert len(found) == 1
@@ -82,10 +82,10 @@ def test_more_names_its_part(log: Log, idle: list[str]) -> None:
 
 
 def test_publishers_find_free_partitions_beside_closing(
-    connect: Connect, log: Log, patient: Log, idle: list[str]
+    connect: Connect, log: Session, patient: Session, idle: list[str]
 ) -> None:
     """One call locks no more than a batch: each of these topics has partitions to publish to."""
-    cleaner = Log(connect())
+    cleaner = connect()
     cleaner.cleanup()
     for topic in idle:
         assert patient.publish(topic=topic, payload=1).log_offset == 1
@@ -93,10 +93,10 @@ def test_publishers_find_free_partitions_beside_closing(
 
 
 def test_closing_locks_no_more_than_a_batch(
-    connect: Connect, log: Log, patient: Log, idle: list[str]
+    connect: Connect, log: Session, patient: Session, idle: list[str]
 ) -> None:
     """Counted one by one, by publishing to every partition there is."""
-    cleaner = Log(connect())
+    cleaner = connect()
     cleaner.cleanup()
     patient.execute("set lock_timeout = '1ms'")
     held = 0
@@ -113,38 +113,36 @@ def test_closing_locks_no_more_than_a_batch(
 
 
 @pytest.fixture
-def living(log: Log, clock: Clock) -> str:
+def living(log: Session, clock: Clock) -> str:
     """A queue whose jobs are all at work while the time of their segment has come."""
-    topic = new_name()
+    topic = new_name("topic")
     log.create_topic(topic=topic, partitions=2, retention="9 hours")
     log.create_group(topic=topic, consumer_group="readers")
     log.publish(topic=topic, payload="1", partition=0)
-    queue = new_queue(log.connection, job_ttl="9 hours", retention="9 hours", lease="90 hours")
+    queue = new_queue(log, job_ttl="9 hours", retention="9 hours", lease="90 hours")
     log.execute(
         "select pgq.enqueue_batch(%s, array(select to_jsonb(n)"
         " from generate_series(1, %s::integer) as n))",
         [queue, 5 * JOBS // 2],
     )
-    assert row(log.connection, "select count(*) from pgq.claim_job(%s, 100000)", [queue]) == (
-        5 * JOBS // 2,
-    )
+    assert row(log, "select count(*) from pgq.claim_job(%s, 100000)", [queue]) == (5 * JOBS // 2,)
     seal(log, clock, "3 hours")
     clean(log)
     clock.advance("10 hours")
     return queue
 
 
-def stored(log: Log) -> tuple[Any, ...]:
+def stored(log: Session) -> tuple[Any, ...]:
     """The leaves that hold payloads of jobs, and how many different ones there are."""
     return row(
-        log.connection,
+        log,
         "select count(distinct m.segment), count(distinct (m.partition_id, m.log_offset))"
         " from pgq.message as m inner join pgq.job as j on j.job_id = m.log_offset"
         " and j.segment = m.segment",
     )
 
 
-def test_payloads_are_carried_so_many_in_a_call(log: Log, living: str) -> None:
+def test_payloads_are_carried_so_many_in_a_call(log: Session, living: str) -> None:
     """No call carries more; the last one empties the segment, and every payload is there."""
     carried = []
     for _ in range(20):
@@ -160,9 +158,9 @@ def test_payloads_are_carried_so_many_in_a_call(log: Log, living: str) -> None:
     assert stored(log) == (1, 5 * JOBS // 2)
 
 
-def others(session: Log, topic: str, queue: str) -> dict[str, Callable[[], Any]]:
+def others(session: Session, topic: str, queue: str) -> dict[str, Callable[[], Any]]:
     """What others do with their topics and queues, some of which share the segment."""
-    connection = session.connection
+    connection = session
     return {
         "publish": lambda: session.publish(topic=topic, payload=1),
         "publish_batch": lambda: session.publish_batch(topic=topic, payloads=[1], keys=["k"]),
@@ -177,17 +175,17 @@ def others(session: Log, topic: str, queue: str) -> dict[str, Callable[[], Any]]
 
 @pytest.mark.parametrize("retention", ["9 hours", "8 hours"], ids=["same class", "another class"])
 def test_nobody_waits_while_payloads_are_carried(
-    connect: Connect, log: Log, patient: Log, living: str, retention: str
+    connect: Connect, log: Session, patient: Session, living: str, retention: str
 ) -> None:
     """Neither readers of the segment nor anybody else: the leaf is not locked against them."""
-    topic, queue = new_name(), new_queue(log.connection, retention=retention)
+    topic, queue = new_name("topic"), new_queue(log, retention=retention)
     log.create_topic(topic=topic, partitions=2, retention=retention)
     log.create_group(topic=topic, consumer_group="readers")
     log.publish(topic=topic, payload=1)
-    enqueue(log.connection, queue, 1)
-    enqueue(log.connection, queue, 1)
+    enqueue(log, queue, 1)
+    enqueue(log, queue, 1)
 
-    cleaner = Log(connect())
+    cleaner = connect()
     assert any(report.action == "payloads moved" for report in cleaner.cleanup())
     waited = []
     for name, work in others(patient, topic, queue).items():
@@ -199,27 +197,25 @@ def test_nobody_waits_while_payloads_are_carried(
 
 
 def test_a_reader_of_the_segment_does_not_wait_for_the_carrying(
-    connect: Connect, log: Log, patient: Log, living: str
+    connect: Connect, log: Session, patient: Session, living: str
 ) -> None:
     """A group that is far behind reads the leaf from which payloads are carried."""
     [topic] = [topic.topic for topic in log.list_topics()]
-    cleaner = Log(connect())
+    cleaner = connect()
     assert any(report.action == "payloads moved" for report in cleaner.cleanup())
     rows = patient.consume(topic=topic, consumer_group="readers")
     assert [message.log_offset for message in rows] == [1]
 
 
-def test_a_worker_keeps_its_jobs_while_payloads_are_carried(log: Log, clock: Clock) -> None:
+def test_a_worker_keeps_its_jobs_while_payloads_are_carried(log: Session, clock: Clock) -> None:
     """Between two calls some are acked, some die and some are redriven; nothing is lost."""
-    queue = new_queue(
-        log.connection, job_ttl="9 hours", retention="9 hours", lease="90 hours", max_attempts=1
-    )
+    queue = new_queue(log, job_ttl="9 hours", retention="9 hours", lease="90 hours", max_attempts=1)
     log.execute(
         "select pgq.enqueue_batch(%s, array(select to_jsonb(n)"
         " from generate_series(0, %s::integer) as n))",
         [queue, JOBS + 1],
     )
-    jobs = claim(log.connection, queue, 100_000)
+    jobs = claim(log, queue, 100_000)
     seal(log, clock, "3 hours")
     clean(log)
     clock.advance("10 hours")
@@ -227,17 +223,15 @@ def test_a_worker_keeps_its_jobs_while_payloads_are_carried(log: Log, clock: Clo
     acked, dead, redriven = jobs[0], jobs[1], jobs[JOBS]
     assert "more" in actions(log)
     for job, end in ((acked, "ack"), (dead, "nack"), (redriven, "nack")):
-        assert call(log.connection, end, job_id=job.job_id, lease_token=job.lease_token) == [
-            (True,)
-        ]
-    assert call(log.connection, "redrive", queue=queue, job_id=redriven.job_id) == [(1,)]
+        assert log.call(end, job_id=job.job_id, lease_token=job.lease_token)
+    assert log.redrive(queue=queue, job_id=redriven.job_id) == 1
     while "segment truncated" not in actions(log):
         turns += 1
         assert turns < 20
-    assert claim_one(log.connection, queue).payload == JOBS
-    assert row(log.connection, "select payload from pgq.dead_letters") == (1,)
+    assert claim_one(log, queue).payload == JOBS
+    assert row(log, "select payload from pgq.dead_letters") == (1,)
     lost = row(
-        log.connection,
+        log,
         "select count(*) from pgq.job as j where not exists (select from pgq.message as m"
         " where m.segment = j.segment and m.log_offset = j.job_id)",
     )

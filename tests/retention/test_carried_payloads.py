@@ -6,50 +6,38 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    Job,
-    call,
-    claim,
-    claim_one,
-    cleanup,
-    enqueue,
-    enqueue_many,
-    new_queue,
-    row,
-    value,
-)
-from segment_support import ack, actions, close_segment, held, states
-from support import Clock
+from support.clock import Clock
+from support.queue import Job, ack, claim, claim_one, enqueue, enqueue_many, new_queue
+from support.session import Connect, Session, row
+from support.storage import actions, close_segment, held, states
 
 
-def test_unfinished_jobs_are_carried_along(connection: AnyConnection, clock: Clock) -> None:
+def test_unfinished_jobs_are_carried_along(connection: Session, clock: Clock) -> None:
     """Their payloads stay when their segment is emptied: of waiting, leased and dead jobs."""
     queue = new_queue(
         connection, job_ttl="9 hours", retention="9 hours", lease="9 hours", max_attempts=1
     )
     enqueue(connection, queue, "leased", label="l", key="k", headers={"h": "1"})
     enqueue(connection, queue, "dead", key="d")
-    call(connection, "enqueue", queue=queue, body=b"\x00 redriven", label="l")
+    connection.enqueue(queue=queue, body=b"\x00 redriven", label="l")
     enqueue(connection, queue, "done")
     leased, dead, redriven, done = claim(connection, queue, 4)
     token = leased.lease_token
     assert ack(connection, done)
     close_segment(connection, clock, "3 hours")
     clock.advance("4 hours")
-    assert value(connection, "extend_lease", job_id=leased.job_id, lease_token=token)
+    assert connection.extend_lease(job_id=leased.job_id, lease_token=token)
     for job in (dead, redriven):
-        assert value(connection, "nack", job_id=job.job_id, lease_token=token, error="e")
-    assert value(connection, "redrive", queue=queue, job_id=redriven.job_id) == 1
+        assert connection.nack(job_id=job.job_id, lease_token=token, error="e")
+    assert connection.redrive(queue=queue, job_id=redriven.job_id) == 1
     clock.advance("301 minutes")
-    found = cleanup(connection)
+    found = connection.cleanup()
     assert [(action, amount) for action, _, amount in found] == [
         ("payloads moved", 3),
         ("segment truncated", 1),
     ]
     assert held(connection) == (3, 0)
-    assert cleanup(connection) == []
+    assert connection.cleanup() == []
 
     assert row(connection, "select job_id, last_error, key, payload from pgq.dead_letters") == (
         dead.job_id,
@@ -65,7 +53,7 @@ def test_unfinished_jobs_are_carried_along(connection: AnyConnection, clock: Clo
     )
     assert ack(connection, job)
     assert ack(connection, leased)
-    assert value(connection, "redrive", queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True) == 1
     revived = claim_one(connection, queue)
     assert (revived.payload, revived.key) == ("dead", "d")
     assert ack(connection, revived)
@@ -78,31 +66,31 @@ def test_unfinished_jobs_are_carried_along(connection: AnyConnection, clock: Clo
     ]
 
 
-def test_a_claim_over_several_segments(connection: AnyConnection, clock: Clock) -> None:
+def test_a_claim_over_several_segments(connection: Session, clock: Clock) -> None:
     """Jobs of old and new segments come in one claim, in their order."""
     queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     for n in range(4):
         enqueue(connection, queue, n)
         clock.advance("3 hours" if n == 1 else "1 minute")
-        cleanup(connection)
-        cleanup(connection)
+        connection.cleanup()
+        connection.cleanup()
     assert [job.payload for job in claim(connection, queue, 10)] == [0, 1, 2, 3]
 
 
-def _die(session: AnyConnection, queue: str, job: Job) -> None:
-    assert value(session, "nack", job_id=job.job_id, lease_token=job.lease_token)
+def _die(session: Session, queue: str, job: Job) -> None:
+    assert session.nack(job_id=job.job_id, lease_token=job.lease_token)
 
 
-def _revive(session: AnyConnection, queue: str, job: Job) -> None:
-    assert value(session, "redrive", queue=queue, job_id=job.job_id) == 1
+def _revive(session: Session, queue: str, job: Job) -> None:
+    assert session.redrive(queue=queue, job_id=job.job_id) == 1
 
 
 @pytest.mark.parametrize("change", [_die, _revive])
 def test_jobs_that_move_while_their_segment_is_emptied(
     connect: Connect,
-    connection: AnyConnection,
+    connection: Session,
     clock: Clock,
-    change: Callable[[AnyConnection, str, Job], None],
+    change: Callable[[Session, str, Job], None],
 ) -> None:
     """One that dies, or comes back, is left for the next time, and keeps its payload."""
     queue = new_queue(
@@ -129,7 +117,7 @@ def test_jobs_that_move_while_their_segment_is_emptied(
 
 @pytest.mark.parametrize("end", ["ack", "nack"])
 def test_jobs_that_end_while_their_segment_is_emptied(
-    connect: Connect, connection: AnyConnection, clock: Clock, end: str
+    connect: Connect, connection: Session, clock: Clock, end: str
 ) -> None:
     """cleanup does not wait for the worker's transaction: it says so and comes back."""
     queue = new_queue(connection, job_ttl="9 hours", retention="9 hours", lease="30 hours")
@@ -138,10 +126,10 @@ def test_jobs_that_end_while_their_segment_is_emptied(
     close_segment(connection, clock, "3 hours")
     clock.advance("10 hours")
     session = connect()
-    assert value(session, end, job_id=job.job_id, lease_token=job.lease_token)
+    assert session.call(end, job_id=job.job_id, lease_token=job.lease_token)
     assert actions(connection) == ["segment busy"]
     session.rollback()
-    assert value(session, end, job_id=job.job_id, lease_token=job.lease_token)
+    assert session.call(end, job_id=job.job_id, lease_token=job.lease_token)
     session.commit()
     assert "segment truncated" in actions(connection)
     assert states(connection) == ["open"]

@@ -12,81 +12,66 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    claim_one,
-    cleanup,
-    enqueue,
-    enqueue_many,
-    failure,
-    new_queue,
-    row,
-    stats,
-    stored,
-    value,
-)
-from log_support import aside
-from support import Clock, wait_until
+from support.clock import Clock
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, contents, refused, row
+from support.waiting import aside, wait_until
 
 
-def archived(connection: AnyConnection, queue: str) -> list[tuple[Any, ...]]:
+def archived(connection: Session, queue: str) -> list[tuple[Any, ...]]:
     return connection.execute(
         "select payload, outcome, attempt from pgq.archived_jobs where queue = %s order by job_id",
         [queue],
     ).fetchall()
 
 
-def test_nothing_to_do(connection: AnyConnection) -> None:
-    assert cleanup(connection) == []
+def test_nothing_to_do(connection: Session) -> None:
+    assert connection.cleanup() == []
     queue = new_queue(connection)
     enqueue_many(connection, queue, 3)
     claim(connection, queue)
-    before = stored(connection)
-    assert cleanup(connection) == []
-    assert stored(connection) == before
+    before = contents(connection)
+    assert connection.cleanup() == []
+    assert contents(connection) == before
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_other_isolation_levels_are_refused(connect: Connect, level: str) -> None:
     """Such a snapshot does not see what others have done meanwhile."""
     session = connect(isolation_level=level)
-    error = failure(session, "cleanup")
-    assert error.sqlstate == "25001"
+    error = refused("25001", session.cleanup)
     assert error.diag.message_hint
 
 
-def test_finished_jobs_go_with_their_time(connection: AnyConnection, clock: Clock) -> None:
+def test_finished_jobs_go_with_their_time(connection: Session, clock: Clock) -> None:
     """Without anyone asking for it: acked, archived and expired ones."""
     queue = new_queue(connection, job_ttl="3 days", retention="3 days")
     enqueue_many(connection, queue, 3)
     first, second = claim(connection, queue, 2)
-    value(connection, "ack", job_id=first.job_id, lease_token=first.lease_token)
-    value(connection, "archive_job", job_id=second.job_id, lease_token=second.lease_token)
+    connection.ack(job_id=first.job_id, lease_token=first.lease_token)
+    connection.archive_job(job_id=second.job_id, lease_token=second.lease_token)
     clock.advance(timedelta(days=3, seconds=-1))
-    cleanup(connection)
+    connection.cleanup()
     assert len(archived(connection, queue)) == 2
     for _ in range(5):
         clock.advance("1 day")
-        cleanup(connection)
+        connection.cleanup()
     assert archived(connection, queue) == []
     assert row(connection, "select count(*) from pgq.message") == (0,)
     assert row(connection, "select count(*) from pgq.job_archive") == (0,)
 
 
-def test_a_part_that_is_busy(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
+def test_a_part_that_is_busy(connect: Connect, connection: Session, clock: Clock) -> None:
     """It says so after a moment, has done nothing by half, and does not keep the others."""
     queue = new_queue(connection, max_attempts=1, job_ttl="3 hours", retention="3 hours")
     enqueue_many(connection, queue, 2)
     job = claim_one(connection, queue)
-    value(connection, "nack", job_id=job.job_id, lease_token=job.lease_token)
+    connection.nack(job_id=job.job_id, lease_token=job.lease_token)
     session = connect()
-    assert value(session, "redrive", queue=queue, all_jobs=True) == 1
+    assert session.redrive(queue=queue, all_jobs=True) == 1
     clock.advance("4 hours")
     begun = time.monotonic()
-    found = cleanup(connection)
+    found = connection.cleanup()
     assert time.monotonic() - begun < 5
     assert [(action, target) for action, target, _ in found] == [
         ("busy", "jobs"),
@@ -94,7 +79,7 @@ def test_a_part_that_is_busy(connect: Connect, connection: AnyConnection, clock:
     ]
     assert stats(connection, queue) == {"expired": 1, "dead": 1}
     session.rollback()
-    found = cleanup(connection)
+    found = connection.cleanup()
     assert ("jobs expired", queue, 1) in found
     assert ("dead letters removed", queue, 1) in found
     # its patience is its own
@@ -107,15 +92,15 @@ def test_twice_in_one_transaction_and_rolled_back(connect: Connect, clock: Clock
     enqueue(session, queue)
     session.commit()
     clock.advance("4 hours")
-    assert [action for action, _, _ in cleanup(session)] == ["jobs expired", "segment sealed"]
-    assert cleanup(session) == []
+    assert [action for action, _, _ in session.cleanup()] == ["jobs expired", "segment sealed"]
+    assert session.cleanup() == []
     session.rollback()
     assert stats(session, queue) == {"expired": 1}
     session.commit()
-    assert [action for action, _, _ in cleanup(session)] == ["jobs expired", "segment sealed"]
+    assert [action for action, _, _ in session.cleanup()] == ["jobs expired", "segment sealed"]
 
 
-def test_several_at_once(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
+def test_several_at_once(connect: Connect, connection: Session, clock: Clock) -> None:
     """Nothing is done twice and nothing is lost, whoever is faster."""
     queues = [
         new_queue(connection, job_ttl=hours, retention=hours, max_attempts=1)
@@ -131,9 +116,9 @@ def test_several_at_once(connect: Connect, connection: AnyConnection, clock: Clo
     with ThreadPoolExecutor(4) as pool:
         for _ in range(6):
             clock.advance("2 hours")
-            for future in [pool.submit(cleanup, session) for session in sessions]:
+            for future in [pool.submit(session.cleanup) for session in sessions]:
                 done += future.result()
-    while found := cleanup(connection):
+    while found := connection.cleanup():
         done += found
     for queue in queues:
         ended = sum(n for action, name, n in done if name == queue and action != "floor lowered")
@@ -142,11 +127,11 @@ def test_several_at_once(connect: Connect, connection: AnyConnection, clock: Clo
     assert [job.payload for job in claim(connection, stays, 100)] == list(range(30))
 
 
-def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, clock: Clock) -> None:
+def test_while_all_are_at_work(connect: Connect, connection: Session, clock: Clock) -> None:
     """Time flies, segments come and go, and no message and no job is lost or seen twice."""
     step, retention = timedelta(days=4), timedelta(days=12)
-    call(connection, "create_topic", topic="events", partitions=3, retention=retention)
-    call(connection, "create_group", topic="events", consumer_group="readers")
+    connection.create_topic(topic="events", partitions=3, retention=retention)
+    connection.create_group(topic="events", consumer_group="readers")
     queue = new_queue(
         connection,
         lease="30 days",
@@ -167,9 +152,7 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
             if len(published) >= quota:
                 time.sleep(0.002)
                 continue
-            ranges = call(
-                session,
-                "publish_batch",
+            ranges = session.publish_batch(
                 topic="events",
                 payloads=[Jsonb(n) for n in range(5)],
                 keys=[str(chance.randrange(50)) for _ in range(5)],
@@ -185,7 +168,7 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
         session = connect()
         while not stop.is_set():
             options = {"topic": "events", "consumer_group": "readers", "max_messages": 7}
-            found = call(session, "consume", **options)
+            found = session.consume(**options)
             session.commit()
             consumed.extend((message[0], message[1]) for message in found)
 
@@ -205,7 +188,7 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
                 end = "ack" if chance.random() < 0.8 else "nack"
                 options = {} if end == "ack" else {"delay": "0"}
                 arguments = {"job_id": job.job_id, "lease_token": job.lease_token, **options}
-                assert value(session, end, **arguments)
+                assert session.call(end, **arguments)
                 if end == "ack":
                     acked.append(job.job_id)
 
@@ -220,7 +203,7 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
         for _ in range(20):
             quota += 30
             clock.advance(step)
-            done += [action for action, _, _ in cleanup(connection)]
+            done += [action for action, _, _ in connection.cleanup()]
             # nobody falls behind by more than a step, so that nothing expires
             wait_until(over, 30)
     finally:
@@ -239,18 +222,18 @@ def test_while_all_are_at_work(connect: Connect, connection: AnyConnection, cloc
     assert stats(connection, queue) == {}
 
 
-def test_it_is_for_those_who_may(connection: AnyConnection) -> None:
+def test_it_is_for_those_who_may(connection: Session) -> None:
     """Nobody may call it until the owner grants it."""
     connection.execute("drop role if exists pgq_test_guest")
     connection.execute("create role pgq_test_guest")
     connection.execute("grant usage on schema pgq to pgq_test_guest")
     try:
         connection.execute("set role pgq_test_guest")
-        assert failure(connection, "cleanup").sqlstate == "42501"
+        refused("42501", connection.cleanup)
         connection.execute("reset role")
         connection.execute("grant execute on function pgq.cleanup() to pgq_test_guest")
         connection.execute("set role pgq_test_guest")
-        assert cleanup(connection) == []
+        assert connection.cleanup() == []
     finally:
         connection.execute("reset role")
         connection.execute("drop owned by pgq_test_guest")

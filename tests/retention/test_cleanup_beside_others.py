@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import psycopg
 import pytest
 
-from jobs import call, claim_one, enqueue, new_queue, value
-from log_support import Log, new_name
-from storage_support import Connect, actions, clean
-from support import Clock
-
-AnyConnection = psycopg.Connection[Any]
+from support.clock import Clock
+from support.queue import claim_one, enqueue, new_queue
+from support.session import Connect, Session, new_name
+from support.storage import actions, clean
 
 
 @pytest.fixture
-def log(connection: AnyConnection) -> Log:
+def log(connection: Session) -> Session:
     """The log in the database of this folder."""
-    return Log(connection)
+    return connection
 
 
-def class_of(log: Log, hours: int) -> str:
+def class_of(log: Session, hours: int) -> str:
     """A topic with one message, and a group, in the class of this retention."""
-    topic = new_name()
+    topic = new_name("topic")
     log.create_topic(topic=topic, partitions=1, retention=f"{hours} hours")
     log.create_group(topic=topic, consumer_group="readers")
     log.publish(topic=topic, payload=1)
     return topic
 
 
-def states(log: Log, hours: int) -> list[str]:
+def states(log: Session, hours: int) -> list[str]:
     """The states of the segments of a class."""
     rows = log.execute(
         "select s.state from pgq.segment as s inner join pgq.storage_class as c"
@@ -42,7 +38,7 @@ def states(log: Log, hours: int) -> list[str]:
     return [state for (state,) in rows]
 
 
-def first_offset(log: Log, topic: str) -> int:
+def first_offset(log: Session, topic: str) -> int:
     [place] = log.list_offsets(topic=topic)
     return int(place.first_offset)
 
@@ -52,12 +48,12 @@ def first_offset(log: Log, topic: str) -> int:
 
 @pytest.mark.parametrize("when", ["always", "since the sealing"])
 def test_cleanup_in_transactions_that_have_written(
-    connect: Connect, log: Log, clock: Clock, when: str
+    connect: Connect, log: Session, clock: Clock, when: str
 ) -> None:
     """A program that notes each run beside it gets its segments closed and emptied as well."""
     class_of(log, 9)
     log.execute("create table if not exists public.runs (done text)")
-    session = Log(connect())
+    session = connect()
 
     def run() -> list[str]:
         session.execute("insert into public.runs values ('begun')")
@@ -74,12 +70,12 @@ def test_cleanup_in_transactions_that_have_written(
 
 
 def test_a_transaction_that_has_written_waits_for_those_at_work(
-    connect: Connect, log: Log, clock: Clock
+    connect: Connect, log: Session, clock: Clock
 ) -> None:
     """It does not close a segment that a job is just being written to."""
-    queue = new_queue(log.connection, job_ttl="9 hours", retention="9 hours")
-    enqueue(log.connection, queue, "first")
-    slow, session = connect(), Log(connect())
+    queue = new_queue(log, job_ttl="9 hours", retention="9 hours")
+    enqueue(log, queue, "first")
+    slow, session = connect(), connect()
     enqueue(slow, queue, "slow")
     clock.advance("4 hours")
     for _ in range(4):
@@ -102,40 +98,40 @@ def test_a_transaction_that_has_written_waits_for_those_at_work(
 # ------------------------------------------------------------------------------------ busy classes
 
 
-def _group(session: Log, topic: str) -> None:
+def _group(session: Session, topic: str) -> None:
     """Holds the topic."""
     session.create_group(topic=topic, consumer_group="new")
 
 
-def _settings(session: Log, topic: str) -> None:
+def _settings(session: Session, topic: str) -> None:
     """Holds the topic more strongly."""
     session.alter_topic(topic=topic, notify=True)
 
 
-def _topic(session: Log, topic: str) -> None:
+def _topic(session: Session, topic: str) -> None:
     """Holds the class."""
-    session.create_topic(topic=new_name(), retention="9 hours")
+    session.create_topic(topic=new_name("topic"), retention="9 hours")
 
 
-def _class(session: Log, topic: str) -> None:
+def _class(session: Session, topic: str) -> None:
     """Holds whatever it takes to open a segment."""
-    session.create_topic(topic=new_name(), retention="77 days")
+    session.create_topic(topic=new_name("topic"), retention="77 days")
 
 
-def _queue(session: Log, topic: str) -> None:
+def _queue(session: Session, topic: str) -> None:
     """Holds the class."""
-    call(session.connection, "create_queue", queue=new_name(), retention="9 hours")
+    session.create_queue(queue=new_name("topic"), retention="9 hours")
 
 
 @pytest.mark.parametrize("hold", [_group, _settings, _topic, _class, _queue])
 def test_others_are_sealed_beside_a_class_that_is_busy(
-    connect: Connect, log: Log, clock: Clock, hold: Callable[[Log, str], None]
+    connect: Connect, log: Session, clock: Clock, hold: Callable[[Session, str], None]
 ) -> None:
     """What cannot go on now is left out, what comes before and after it is done."""
     busy = class_of(log, 9)
     for hours in (6, 12):
         class_of(log, hours)
-    hold(Log(connect()), busy)
+    hold(connect(), busy)
     clock.advance("5 hours")
     for _ in range(3):
         actions(log)
@@ -144,9 +140,9 @@ def test_others_are_sealed_beside_a_class_that_is_busy(
         assert len(states(log, hours)) == 2
 
 
-def test_the_busy_class_follows_later(connect: Connect, log: Log, clock: Clock) -> None:
+def test_the_busy_class_follows_later(connect: Connect, log: Session, clock: Clock) -> None:
     busy = class_of(log, 9)
-    session = Log(connect())
+    session = connect()
     _group(session, busy)
     clock.advance("5 hours")
     actions(log)
@@ -157,14 +153,14 @@ def test_the_busy_class_follows_later(connect: Connect, log: Log, clock: Clock) 
 
 @pytest.mark.parametrize("readers", ["6", "9", "12", "6 9"])
 def test_others_are_emptied_beside_a_leaf_that_is_read(
-    connect: Connect, log: Log, clock: Clock, readers: str
+    connect: Connect, log: Session, clock: Clock, readers: str
 ) -> None:
     """An open transaction has read messages of one class, or of two; the others go."""
     topics = {hours: class_of(log, hours) for hours in (6, 9, 12)}
     clock.advance("5 hours")
     clean(log)
     clock.advance("20 hours")
-    session = Log(connect())
+    session = connect()
     read = [int(hours) for hours in readers.split()]
     for hours in read:
         assert session.fetch_range(topic=topics[hours], partition=0, first_offset=1, last_offset=1)
@@ -177,18 +173,18 @@ def test_others_are_emptied_beside_a_leaf_that_is_read(
 
 
 def test_others_are_emptied_beside_jobs_that_are_being_finished(
-    connect: Connect, log: Log, clock: Clock
+    connect: Connect, log: Session, clock: Clock
 ) -> None:
     """A worker's open transaction holds a job whose payload is to be carried."""
-    queue = new_queue(log.connection, job_ttl="6 hours", retention="6 hours", lease="90 hours")
-    enqueue(log.connection, queue, 1)
-    job = claim_one(log.connection, queue)
+    queue = new_queue(log, job_ttl="6 hours", retention="6 hours", lease="90 hours")
+    enqueue(log, queue, 1)
+    job = claim_one(log, queue)
     others = [class_of(log, hours) for hours in (9, 12)]
     clock.advance("5 hours")
     clean(log)
     clock.advance("20 hours")
     session = connect()
-    assert value(session, "ack", job_id=job.job_id, lease_token=job.lease_token)
+    assert session.ack(job_id=job.job_id, lease_token=job.lease_token)
     for _ in range(3):
         actions(log)
     assert [first_offset(log, topic) for topic in others] == [2, 2]
@@ -198,9 +194,11 @@ def test_others_are_emptied_beside_jobs_that_are_being_finished(
 
 
 @pytest.mark.parametrize("stored", ["before", "during", "after"])
-def test_sealing_goes_on_after_the_clock_has_jumped(log: Log, clock: Clock, stored: str) -> None:
+def test_sealing_goes_on_after_the_clock_has_jumped(
+    log: Session, clock: Clock, stored: str
+) -> None:
     """Ahead by a month and back: the segment in use since then is sealed when it is old enough."""
-    topic = new_name()
+    topic = new_name("topic")
     log.create_topic(topic=topic, partitions=1, retention="9 hours")
     if stored == "before":
         log.publish(topic=topic, payload=1)
@@ -223,7 +221,7 @@ def test_sealing_goes_on_after_the_clock_has_jumped(log: Log, clock: Clock, stor
         assert first_offset(log, topic) == 2
 
 
-def test_what_was_closed_in_the_future_goes_in_time(log: Log, clock: Clock) -> None:
+def test_what_was_closed_in_the_future_goes_in_time(log: Session, clock: Clock) -> None:
     """A segment is sealed, then closed while the clock is a month ahead."""
     topic = class_of(log, 9)
     clock.advance("4 hours")

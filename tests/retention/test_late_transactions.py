@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from jobs import AnyConnection, Connect, call, claim, cleanup, enqueue, failure, new_queue, row
-from segment_support import actions, close_segment, publish, states
-from support import Clock
+from support.clock import Clock
+from support.queue import claim, enqueue, new_queue
+from support.session import Connect, Session, refused, row
+from support.storage import actions, close_segment, publish, states
 
 
 def test_an_enqueue_that_began_before_the_sealing(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """The segment it writes to is not closed before it ends, and its job is not lost."""
     queue = new_queue(connection, job_ttl="9 hours", retention="9 hours", no_limit=["max_attempts"])
@@ -33,9 +34,7 @@ def test_an_enqueue_that_began_before_the_sealing(
     assert [job.payload for job in claim(connection, queue, 10)] == ["first", "slow", "later"]
 
 
-def test_an_enqueue_during_the_sealing(
-    connect: Connect, connection: AnyConnection, clock: Clock
-) -> None:
+def test_an_enqueue_during_the_sealing(connect: Connect, connection: Session, clock: Clock) -> None:
     """One that cannot know of it yet keeps the segment open, though its id is the higher one."""
     queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     enqueue(connection, queue, "first")
@@ -53,7 +52,7 @@ def test_an_enqueue_during_the_sealing(
 
 
 def test_cleanup_in_the_middle_of_a_transaction(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """It cannot tell who is at work then, and leaves the closing to the next one."""
     queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
@@ -71,7 +70,7 @@ def test_cleanup_in_the_middle_of_a_transaction(
 
 
 def test_a_transaction_that_began_before_the_sealing_and_enqueues_after_it(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """It writes to the new segment; with a snapshot that cannot know that, it must try again."""
     queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
@@ -82,8 +81,7 @@ def test_a_transaction_that_began_before_the_sealing_and_enqueues_after_it(
     close_segment(connection, clock, "3 hours")
     enqueue(committed, queue, "committed")
     committed.commit()
-    error = failure(repeatable, "enqueue", queue=queue, payload="1")
-    assert error.sqlstate == "40001"
+    refused("40001", repeatable.enqueue, queue=queue, payload="1")
     repeatable.rollback()
     enqueue(repeatable, queue, "repeated")
     repeatable.commit()
@@ -99,10 +97,10 @@ def test_a_transaction_that_began_before_the_sealing_and_enqueues_after_it(
 
 
 def test_a_publisher_that_began_before_the_sealing(
-    connect: Connect, connection: AnyConnection, clock: Clock
+    connect: Connect, connection: Session, clock: Clock
 ) -> None:
     """The segment stays until its partition can go on; other partitions move on meanwhile."""
-    call(connection, "create_topic", topic="t", partitions=2, retention="9 hours")
+    connection.create_topic(topic="t", partitions=2, retention="9 hours")
     for partition in range(2):
         publish(connection, "t", partition=partition)
     slow = connect()
@@ -116,22 +114,17 @@ def test_a_publisher_that_began_before_the_sealing(
     assert actions(connection) == ["segment closed"]
     publish(connection, "t", partition=0)
     for partition, last in ((0, 3), (1, 2)):
-        found = call(
-            connection,
-            "fetch_range",
-            topic="t",
-            partition=partition,
-            first_offset=1,
-            last_offset=last,
+        found = connection.fetch_range(
+            topic="t", partition=partition, first_offset=1, last_offset=last
         )
         assert [message[1] for message in found] == list(range(1, last + 1))
         times = [message[2] for message in found]
         assert times == sorted(times)
 
 
-def test_keyed_batches_over_a_switch(connection: AnyConnection, clock: Clock) -> None:
+def test_keyed_batches_over_a_switch(connection: Session, clock: Clock) -> None:
     """Offsets stay dense and time rises in every partition, whichever way a message came."""
-    call(connection, "create_topic", topic="t", partitions=3, retention="9 hours")
+    connection.create_topic(topic="t", partitions=3, retention="9 hours")
     keys = [f"key {n}" for n in range(20)]
     last_offsets = [0, 0, 0]
     for turn in range(4):
@@ -143,15 +136,10 @@ def test_keyed_batches_over_a_switch(connection: AnyConnection, clock: Clock) ->
         last_offsets[place[0]] += 1
         if turn < 2:
             clock.advance("3 hours")
-            cleanup(connection)
+            connection.cleanup()
     for partition, last in enumerate(last_offsets):
-        found = call(
-            connection,
-            "fetch_range",
-            topic="t",
-            partition=partition,
-            first_offset=1,
-            last_offset=last,
+        found = connection.fetch_range(
+            topic="t", partition=partition, first_offset=1, last_offset=last
         )
         assert [message[1] for message in found] == list(range(1, last + 1))
         times = [message[2] for message in found]

@@ -14,11 +14,13 @@ import psycopg
 import pytest
 from psycopg.errors import SerializationFailure
 
-from bulk_support import begin, numbers, stage
-from log_support import PATIENCE, Log, new_topic, offsets
-from pgq import Client
-from storage_support import LEVELS, Connect, clean, old_snapshot, ranges, seal, started
-from support import Clock
+from support.bulk import begin, numbers, stage
+from support.clock import Clock
+from support.log import new_topic, offsets
+from support.session import Connect, Session
+from support.snapshots import LEVELS, old_session
+from support.storage import clean, ranges, seal
+from support.waiting import PATIENCE, started
 
 LONG = timedelta(days=100)
 
@@ -34,17 +36,17 @@ CHANGES = ["sealed", "altered", "altered itself", "entered by another"]
 
 
 @pytest.fixture
-def log(connection: psycopg.Connection[Any]) -> Log:
+def log(connection: psycopg.Connection[Any]) -> Session:
     """The log in a database of the test's own: cleanup is called in it."""
-    return Log(connection)
+    return connection
 
 
-def writer(log: Log, session: Log, topic: str, way: str) -> Callable[[], Any]:
+def writer(log: Session, session: Session, topic: str, way: str) -> Callable[[], Any]:
     """One of the ways to write the message 3 in the session; a bulk write is begun for it."""
     function, keyed = way.split()[0], way.endswith("key")
     if function == "write_chunk":
-        write_id = begin(Client(log.connection), topic=topic, atomic=False, timeout=LONG)
-        client = Client(session.connection)
+        write_id = begin(log, topic=topic, atomic=False, timeout=LONG)
+        client = session
         return lambda: stage(
             client, write_id, numbers(3, 3), json=True, keys=["k"] if keyed else None
         )
@@ -58,12 +60,12 @@ def writer(log: Log, session: Log, topic: str, way: str) -> Callable[[], Any]:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_tip_that_a_snapshot_misses_is_not_given_out_again(
-    connect: Connect, log: Log, clock: Clock, way: str, change: str, waits: bool, level: str
+    connect: Connect, log: Session, clock: Clock, way: str, change: str, waits: bool, level: str
 ) -> None:
     """Another publisher commits to the segment that is being left: whoever does not see it gets
     40001, and a new transaction goes on behind it."""
     topic = new_topic(log, messages=1)
-    other, late = Log(connect()), Log(connect(isolation_level=level))
+    other, late = connect(), connect(isolation_level=level)
     write = writer(log, late, topic, way)
     if change in ("sealed", "altered"):
         other.publish(topic=topic, payload=2)
@@ -98,10 +100,10 @@ def test_the_tip_that_a_snapshot_misses_is_not_given_out_again(
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_snapshot_that_misses_nothing_goes_on(
-    connect: Connect, log: Log, clock: Clock, level: str
+    connect: Connect, log: Session, clock: Clock, level: str
 ) -> None:
     """Into a new segment, and once more in the same transaction."""
-    session = Log(connect(isolation_level=level))
+    session = connect(isolation_level=level)
     topics = [new_topic(log, messages=2) for _ in WAYS]
     writers = [writer(log, session, topic, way) for topic, way in zip(topics, WAYS, strict=True)]
     seal(log, clock, "3 days")
@@ -115,11 +117,11 @@ def test_a_snapshot_that_misses_nothing_goes_on(
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_segment_that_is_used_again_by_others(
-    connect: Connect, log: Log, clock: Clock, level: str
+    connect: Connect, log: Session, clock: Clock, level: str
 ) -> None:
     """The leaf that an old snapshot names was emptied since, and perhaps is another class's now."""
     topics = [new_topic(log, messages=2) for _ in WAYS]
-    sessions = [Log(connect(isolation_level=level)) for _ in WAYS]
+    sessions = [connect(isolation_level=level) for _ in WAYS]
     writers = [
         writer(log, session, topic, way)
         for session, topic, way in zip(sessions, topics, WAYS, strict=True)
@@ -145,17 +147,17 @@ def test_a_segment_that_is_used_again_by_others(
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_batch_is_written_to_all_its_partitions_or_to_none(
-    connect: Connect, log: Log, clock: Clock, level: str
+    connect: Connect, log: Session, clock: Clock, level: str
 ) -> None:
     """One of the partitions has a message that the snapshot misses: the others get nothing."""
     topic = new_topic(log, partitions=8, messages=1)
-    other = Log(connect())
+    other = connect()
     other.publish(topic=topic, payload=2, key="a")
     seal(log, clock, "3 days")
-    late = old_snapshot(connect, level)
+    late = old_session(connect, level)
     other.commit()
     keys = [f"{letter}" for letter in "abcdefghijkl"]
-    with pytest.raises(SerializationFailure), late.connection.transaction():
+    with pytest.raises(SerializationFailure), late.transaction():
         late.publish_batch(topic=topic, payloads=[3] * len(keys), keys=keys)
     late.commit()
     counts = [last for _, last in ranges(log, topic)]

@@ -12,9 +12,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from log_support import PATIENCE, Log, new_name, offsets
-from storage_support import LEVELS, Connect, clean, old_snapshot, started
-from support import Clock
+from support.clock import Clock
+from support.log import offsets
+from support.session import Connect, Session, new_name
+from support.snapshots import LEVELS, old_session
+from support.storage import clean
+from support.waiting import PATIENCE, started
 
 READERS = {"consumer_group": "readers"}
 GONE = {"first": 1, "middle": 4}
@@ -22,22 +25,22 @@ GONE = {"first": 1, "middle": 4}
 
 
 @pytest.fixture
-def log(connection: psycopg.Connection[Any]) -> Log:
+def log(connection: psycopg.Connection[Any]) -> Session:
     """The log in the database of this folder."""
-    return Log(connection)
+    return connection
 
 
-def three_segments(log: Log, clock: Clock, gone: str) -> str:
+def three_segments(log: Session, clock: Clock, gone: str) -> str:
     """A topic with the messages 1 to 9, three in a segment; one is about to be emptied.
 
     Those before it would be kept longer by themselves, and go from sight with it; they stand in a
     segment of which another topic still has need.
     """
-    topic = new_name()
+    topic = new_name("topic")
     retentions = {"first": ["9 hours", "90 days", "80 days"]}.get(
         gone, ["90 days", "9 hours", "80 days"]
     )
-    keeper = new_name()
+    keeper = new_name("topic")
     log.create_topic(topic=keeper, partitions=1, retention="90 days")
     log.publish(topic=keeper, payload=0)
     log.create_topic(topic=topic, partitions=1)
@@ -55,7 +58,7 @@ def three_segments(log: Log, clock: Clock, gone: str) -> str:
     return topic
 
 
-def reads(session: Log, topic: str) -> dict[str, Callable[[], list[int]]]:
+def reads(session: Session, topic: str) -> dict[str, Callable[[], list[int]]]:
     """The ways to read the messages 1 to 9; each returns the offsets it was given."""
     whole: dict[str, Any] = {"topic": topic, "partition": 0, "first_offset": 1, "last_offset": 9}
 
@@ -111,10 +114,10 @@ def allowed(way: str) -> list[Any]:
 @pytest.mark.parametrize("gone", GONE)
 @pytest.mark.parametrize("way", WAYS)
 def test_an_old_snapshot_reads_all_or_is_told(
-    connect: Connect, log: Log, clock: Clock, way: str, gone: str, level: str
+    connect: Connect, log: Session, clock: Clock, way: str, gone: str, level: str
 ) -> None:
     topic = three_segments(log, clock, gone)
-    late = old_snapshot(connect, level)
+    late = old_session(connect, level)
     assert "segment truncated" in clean(log)
     assert told(reads(late, topic)[way]) in allowed(way)
 
@@ -122,10 +125,10 @@ def test_an_old_snapshot_reads_all_or_is_told(
 @pytest.mark.parametrize("gone", GONE)
 @pytest.mark.parametrize("way", WAYS)
 def test_who_waits_for_the_emptying_reads_all_or_is_told(
-    connect: Connect, log: Log, clock: Clock, way: str, gone: str
+    connect: Connect, log: Session, clock: Clock, way: str, gone: str
 ) -> None:
     topic = three_segments(log, clock, gone)
-    cleaner, reader = Log(connect()), Log(connect(autocommit=True))
+    cleaner, reader = connect(), connect(autocommit=True)
     assert "segment truncated" in [row.action for row in cleaner.cleanup()]
     reading = started(log, reader, lambda: told(reads(reader, topic)[way]))
     cleaner.commit()
@@ -135,16 +138,16 @@ def test_who_waits_for_the_emptying_reads_all_or_is_told(
 @pytest.mark.parametrize("gone", GONE)
 @pytest.mark.parametrize("function", ["fetch", "consume", "poll", "claim_offsets"])
 def test_a_group_that_skips_gets_no_gap(
-    connect: Connect, log: Log, clock: Clock, function: str, gone: str
+    connect: Connect, log: Session, clock: Clock, function: str, gone: str
 ) -> None:
     """In an old snapshot, it goes on behind what is gone, or has to try again."""
     topic = three_segments(log, clock, gone)
-    late = old_snapshot(connect, "repeatable read")
+    late = old_session(connect, "repeatable read")
     clean(log)
     group = {"consumer_group": "skippers"}
 
     def work() -> list[int]:
-        rows = getattr(late, function)(topic=topic, **group)
+        rows = late.call(function, topic=topic, **group)
         if function == "claim_offsets":
             [[_, first, last]] = rows
             rows = late.fetch_range(topic=topic, partition=0, first_offset=first, last_offset=last)
@@ -157,7 +160,7 @@ def test_a_group_that_skips_gets_no_gap(
     assert offsets(log.fetch(topic=topic, **group)) == list(range(first, 10))
 
 
-def test_the_view_begins_where_the_log_begins(log: Log, clock: Clock) -> None:
+def test_the_view_begins_where_the_log_begins(log: Session, clock: Clock) -> None:
     """What would be kept longer by itself, but stands before what is gone, is not shown."""
     topic = three_segments(log, clock, "middle")
     clean(log)
@@ -169,7 +172,7 @@ def test_the_view_begins_where_the_log_begins(log: Log, clock: Clock) -> None:
     assert (place.first_offset, place.last_offset) == (7, 9)
 
 
-def by_time(session: Log, topic: str, function: str, moment: Any) -> list[int]:
+def by_time(session: Session, topic: str, function: str, moment: Any) -> list[int]:
     """Where the messages from a moment on begin."""
     if function == "seek":
         rows = session.seek(topic=topic, published_at=moment, **READERS)
@@ -177,7 +180,7 @@ def by_time(session: Log, topic: str, function: str, moment: Any) -> list[int]:
     return offsets(session.list_offsets(topic=topic, published_at=moment))
 
 
-def time_of(log: Log, topic: str, offset: int) -> Any:
+def time_of(log: Session, topic: str, offset: int) -> Any:
     [found] = log.fetch_range(topic=topic, partition=0, first_offset=offset, last_offset=offset)
     return found.published_at
 
@@ -185,12 +188,12 @@ def time_of(log: Log, topic: str, offset: int) -> Any:
 @pytest.mark.parametrize("gone", GONE)
 @pytest.mark.parametrize("function", ["list_offsets", "seek"])
 def test_a_moment_is_not_found_too_early_in_an_old_snapshot(
-    connect: Connect, log: Log, clock: Clock, function: str, gone: str
+    connect: Connect, log: Session, clock: Clock, function: str, gone: str
 ) -> None:
     """The halving looks at messages that are gone: what it cannot read says nothing of time."""
     topic = three_segments(log, clock, gone)
     moment = time_of(log, topic, 7)
-    late = old_snapshot(connect, "repeatable read")
+    late = old_session(connect, "repeatable read")
     assert "segment truncated" in clean(log)
     found = told(lambda: by_time(late, topic, function, moment))
     assert found in ([7], "MQ004", "40001")
@@ -199,11 +202,11 @@ def test_a_moment_is_not_found_too_early_in_an_old_snapshot(
 @pytest.mark.parametrize("gone", GONE)
 @pytest.mark.parametrize("function", ["list_offsets", "seek"])
 def test_a_moment_is_not_found_too_early_during_the_emptying(
-    connect: Connect, log: Log, clock: Clock, function: str, gone: str
+    connect: Connect, log: Session, clock: Clock, function: str, gone: str
 ) -> None:
     topic = three_segments(log, clock, gone)
     moment = time_of(log, topic, 7)
-    cleaner, reader = Log(connect()), Log(connect(autocommit=True))
+    cleaner, reader = connect(), connect(autocommit=True)
     assert "segment truncated" in [row.action for row in cleaner.cleanup()]
     finding = started(log, reader, lambda: told(lambda: by_time(reader, topic, function, moment)))
     cleaner.commit()

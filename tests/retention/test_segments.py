@@ -8,26 +8,14 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from jobs import (
-    AnyConnection,
-    Connect,
-    call,
-    claim,
-    claim_one,
-    cleanup,
-    enqueue,
-    enqueue_many,
-    failure,
-    new_queue,
-    row,
-    stats,
-)
-from log_support import PATIENCE, aside
-from segment_support import ack, actions, held, publish, states
-from support import Clock, backend_pid, wait_until_blocked
+from support.clock import Clock
+from support.queue import ack, claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, refused, row
+from support.storage import actions, held, publish, states
+from support.waiting import PATIENCE, aside, wait_until_blocked
 
 
-def test_from_opening_to_truncation(connection: AnyConnection, clock: Clock) -> None:
+def test_from_opening_to_truncation(connection: Session, clock: Clock) -> None:
     """Sealed at a third of the retention, emptied one retention after it got its last."""
     queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     enqueue_many(connection, queue, 3)
@@ -53,16 +41,16 @@ def test_from_opening_to_truncation(connection: AnyConnection, clock: Clock) -> 
     assert held(connection) == (0, 0)
 
 
-def test_kept_for_the_retention_and_a_third(connection: AnyConnection, clock: Clock) -> None:
+def test_kept_for_the_retention_and_a_third(connection: Session, clock: Clock) -> None:
     """With a cleanup now and then, that holds for every message and job, old or young."""
-    call(connection, "create_topic", topic="t", partitions=1, retention="30 days")
+    connection.create_topic(topic="t", partitions=1, retention="30 days")
     queue = new_queue(connection, job_ttl="30 days", retention="30 days")
     for day in range(100):
         enqueue(connection, queue, day)
         ack(connection, claim_one(connection, queue))
         publish(connection, "t")
-        cleanup(connection)
-        cleanup(connection)
+        connection.cleanup()
+        connection.cleanup()
         kept = row(connection, "select min(payload::int) from pgq.archived_jobs")[0]
         assert day - 42 <= kept <= max(day - 29, 0)
         first = (
@@ -77,7 +65,7 @@ def test_kept_for_the_retention_and_a_third(connection: AnyConnection, clock: Cl
         clock.advance("1 day")
 
 
-def test_an_empty_segment_does_not_age(connection: AnyConnection, clock: Clock) -> None:
+def test_an_empty_segment_does_not_age(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, job_ttl="9 hours", retention="9 hours")
     for _ in range(3):
         clock.advance("1 day")
@@ -103,11 +91,11 @@ PUBLISHING: dict[str, dict[str, Any]] = {
 }
 
 
-def looks(session: AnyConnection, way: str) -> int:
+def looks(session: Session, way: str) -> int:
     """How often one that publishes and commits looks whether the storage class has gone on."""
     function, arguments = way.split()[0], PUBLISHING[way]
     (before,) = row(session, LOOKS)
-    call(session, function, topic="t", **arguments)
+    session.call(function, topic="t", **arguments)
     (after,) = row(session, LOOKS)
     session.commit()
     return int(after - before)
@@ -116,10 +104,10 @@ def looks(session: AnyConnection, way: str) -> int:
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
 @pytest.mark.parametrize("way", PUBLISHING)
 def test_publishers_look_once_at_a_segment_that_was_empty_for_long(
-    connect: Connect, connection: AnyConnection, clock: Clock, way: str, level: str
+    connect: Connect, connection: Session, clock: Clock, way: str, level: str
 ) -> None:
     """Not until the time is over that it had when its partition was made, but each time anew."""
-    call(connection, "create_topic", topic="t", partitions=1, retention="9 hours")
+    connection.create_topic(topic="t", partitions=1, retention="9 hours")
     session = connect(isolation_level=level)
     session.execute("set track_functions = 'pl'")
     session.commit()
@@ -137,10 +125,10 @@ def test_publishers_look_once_at_a_segment_that_was_empty_for_long(
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
 def test_publishers_beside_one_that_looks_at_a_segment_that_was_empty_for_long(
-    connect: Connect, connection: AnyConnection, clock: Clock, level: str
+    connect: Connect, connection: Session, clock: Clock, level: str
 ) -> None:
     """One that waits for it goes on behind it, one with an older snapshot goes on elsewhere."""
-    call(connection, "create_topic", topic="t", partitions=2, retention="9 hours")
+    connection.create_topic(topic="t", partitions=2, retention="9 hours")
     first, behind, elsewhere = connect(isolation_level=level), connect(), connect()
     elsewhere.execute("set transaction isolation level repeatable read")
     clock.advance("1 day")
@@ -148,7 +136,7 @@ def test_publishers_beside_one_that_looks_at_a_segment_that_was_empty_for_long(
     row(elsewhere, "select 1")
     publish(first, "t", partition=0)
     waiting = aside(lambda: publish(behind, "t", partition=0))
-    wait_until_blocked(connection, backend_pid(behind))
+    wait_until_blocked(connection, behind.pid)
     first.commit()
     assert waiting.result(PATIENCE) == [(0, 2, 2, False)]
     behind.commit()
@@ -156,38 +144,38 @@ def test_publishers_beside_one_that_looks_at_a_segment_that_was_empty_for_long(
     elsewhere.commit()
 
 
-def test_one_class_for_one_retention(connection: AnyConnection) -> None:
+def test_one_class_for_one_retention(connection: Session) -> None:
     """However it is written; a topic with a size limit has storage of its own."""
     new_queue(connection, retention="24 hours")
-    call(connection, "create_topic", topic="t", retention="1440 minutes")
+    connection.create_topic(topic="t", retention="1440 minutes")
     assert states(connection) == ["open"]
     # not the same on a day that has 23 hours
     new_queue(connection, retention="1 day")
     assert states(connection) == ["open"] * 2
-    call(connection, "create_topic", topic="limited", retention="1 day", max_bytes=1_000_000)
+    connection.create_topic(topic="limited", retention="1 day", max_bytes=1_000_000)
     assert states(connection) == ["open"] * 3
 
 
-def test_more_than_the_leaves_of_an_installation(connection: AnyConnection, clock: Clock) -> None:
+def test_more_than_the_leaves_of_an_installation(connection: Session, clock: Clock) -> None:
     """Each retention needs a leaf: more are made when all are in use, and used again later."""
     hours = range(10, 24)
     for n in hours:
-        call(connection, "create_topic", topic=f"t{n}", partitions=2, retention=f"{n} hours")
-        call(connection, "create_group", topic=f"t{n}", consumer_group="g")
-        call(connection, "create_queue", queue=f"q{n}", retention=f"{n} hours")
+        connection.create_topic(topic=f"t{n}", partitions=2, retention=f"{n} hours")
+        connection.create_group(topic=f"t{n}", consumer_group="g")
+        connection.create_queue(queue=f"q{n}", retention=f"{n} hours")
     assert states(connection) == ["open"] * len(hours)
     for turn in range(4):
         for n in hours:
             publish(connection, f"t{n}", 3, partition=1)
             enqueue(connection, f"q{n}", n)
-            found = call(connection, "consume", topic=f"t{n}", consumer_group="g")
+            found = connection.consume(topic=f"t{n}", consumer_group="g")
             assert [message[1] for message in found] == [3 * turn + k for k in (1, 2, 3)]
             job = claim_one(connection, f"q{n}")
             assert job.payload == n
             assert ack(connection, job)
         clock.advance("8 hours")
         for _ in range(2):
-            cleanup(connection)
+            connection.cleanup()
     leaves = "select count(*) from pg_class where relname ~ '^message_[0-9]+$' and relkind = 'r'"
     made = row(connection, leaves)
     assert made > (len(hours),)
@@ -196,17 +184,17 @@ def test_more_than_the_leaves_of_an_installation(connection: AnyConnection, cloc
         connection.execute("select pgq.drop_topic(%s)", [f"t{n}"])
         connection.execute("select pgq.drop_queue(%s)", [f"q{n}"])
     for _ in range(4):
-        cleanup(connection)
+        connection.cleanup()
     assert states(connection) == []
     assert held(connection) == (0, 0)
     for n in hours:
-        call(connection, "create_queue", queue=f"q{n}", retention=f"{n} days")
+        connection.create_queue(queue=f"q{n}", retention=f"{n} days")
         enqueue(connection, f"q{n}", n)
         assert claim_one(connection, f"q{n}").payload == n
     assert row(connection, leaves) == made
 
 
-def test_every_leaf_has_what_the_others_have(connection: AnyConnection) -> None:
+def test_every_leaf_has_what_the_others_have(connection: Session) -> None:
     """Also one that was made later."""
     for n in range(1, 12):
         new_queue(connection, retention=f"{n} hours")
@@ -228,19 +216,18 @@ def test_every_leaf_has_what_the_others_have(connection: AnyConnection) -> None:
     assert len({number for number, _ in shapes}) == 1
 
 
-def test_nothing_is_left_of_a_failed_creation(connect: Connect, connection: AnyConnection) -> None:
+def test_nothing_is_left_of_a_failed_creation(connect: Connect, connection: Session) -> None:
     """A leaf that was made in a transaction that is rolled back is gone, and made again."""
     session = connect()
     for n in range(1, 40):
-        call(session, "create_queue", queue=f"q{n}", retention=f"{n} hours")
+        session.create_queue(queue=f"q{n}", retention=f"{n} hours")
     session.rollback()
     assert states(connection) == []
     queue = new_queue(connection)
     enqueue(connection, queue)
     for n in range(1, 40):
-        call(session, "create_queue", queue=f"q{n}", retention=f"{n} hours")
-    error = failure(session, "create_queue", queue=queue, retention="40 hours")
-    assert error.sqlstate == "MQ005"
+        session.create_queue(queue=f"q{n}", retention=f"{n} hours")
+    refused("MQ005", session.create_queue, queue=queue, retention="40 hours")
     session.rollback()
     assert states(connection) == ["open"]
     assert stats(connection, queue) == {"ready": 1}

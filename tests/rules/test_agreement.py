@@ -12,7 +12,7 @@ import pytest
 
 import build
 from pgq.errors import BY_SQLSTATE
-from support import ROOT
+from support.house import ROOT
 
 ERROR_TABLE = ROOT / "sql" / "README.md"
 

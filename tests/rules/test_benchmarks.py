@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support import ROOT, refuse
+from support.house import ROOT, refuse
 
 sys.path.append(str(ROOT))
 

@@ -11,7 +11,7 @@ import pytest
 
 from pgq.embedded import Server
 from pgq.embedded._binaries import system_folders
-from support import load_pgq, refuse
+from support.house import load_pgq, refuse
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import psycopg
 import psycopg.rows
 import pytest
 
-from support import refuse
+from support.house import refuse
 
 _QUERY = """
 select p.oid::regprocedure::text as signature,

@@ -15,9 +15,8 @@ import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
-from support import refuse
-
-AnyConnection = psycopg.Connection[Any]
+from support.house import refuse
+from support.session import Session
 
 HARMLESS = {"_clock"}
 """Helpers that tell what anybody knows."""
@@ -42,7 +41,7 @@ GUESSES = {
 
 
 @pytest.fixture
-def onlooker(connection: AnyConnection) -> Iterator[str]:
+def onlooker(connection: Session) -> Iterator[str]:
     """A role that may use the schema, in a database with messages, jobs and finished jobs."""
     for statement in (
         "pgq.create_topic('readings', partitions => 2)",
@@ -63,7 +62,7 @@ def onlooker(connection: AnyConnection) -> Iterator[str]:
     connection.execute("drop role pgq_stranger")
 
 
-def open_helpers(connection: AnyConnection, role: str) -> list[tuple[Any, ...]]:
+def open_helpers(connection: Session, role: str) -> list[tuple[Any, ...]]:
     """The helpers that a role may call, with the types of their arguments."""
     return connection.execute(
         "select p.proname, array(select format_type(t, null)"
@@ -82,7 +81,7 @@ def calls(name: str, types: list[str]) -> Iterator[str]:
         yield f"select * from pgq.{name}({arguments})"
 
 
-def test_helpers_tell_a_stranger_nothing(connection: AnyConnection, onlooker: str) -> None:
+def test_helpers_tell_a_stranger_nothing(connection: Session, onlooker: str) -> None:
     """42501, or an answer that is empty."""
     told = []
     for name, types in open_helpers(connection, onlooker):
@@ -103,16 +102,14 @@ def test_helpers_tell_a_stranger_nothing(connection: AnyConnection, onlooker: st
     refuse(told[:5])
 
 
-def test_the_clock_is_all_that_is_harmless(connection: AnyConnection, onlooker: str) -> None:
+def test_the_clock_is_all_that_is_harmless(connection: Session, onlooker: str) -> None:
     """It tells the time, and takes nothing that could be used to ask for more."""
     harmless = [(name, types) for name, types in open_helpers(connection, onlooker)]
     assert [types for name, types in harmless if name in HARMLESS] == [[]] * len(HARMLESS)
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_who_has_a_view_gets_all_its_figures(
-    connection: AnyConnection, onlooker: str, view: str
-) -> None:
+def test_who_has_a_view_gets_all_its_figures(connection: Session, onlooker: str, view: str) -> None:
     """The same as the owner, columns that need a helper too."""
     steady = {"queue_stats": "queue, ready, leased, delayed, expired, dead, paused"}.get(view, "*")
     query = f"select {steady} from pgq.{view} order by 1, 2, 3"
@@ -128,9 +125,7 @@ def test_who_has_a_view_gets_all_its_figures(
 
 
 @pytest.mark.parametrize("view", [*VIEWS, "messages"])
-def test_a_view_is_closed_without_a_grant(
-    connection: AnyConnection, onlooker: str, view: str
-) -> None:
+def test_a_view_is_closed_without_a_grant(connection: Session, onlooker: str, view: str) -> None:
     connection.execute(f"set role {onlooker}")
     with pytest.raises(InsufficientPrivilege):
         connection.execute(f"select from pgq.{view}")

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from jobs import call, claim, claim_one, enqueue, refused
-from support import refuse
-
-AnyConnection = psycopg.Connection[Any]
+from support.house import refuse
+from support.queue import claim, claim_one, enqueue
+from support.session import Session, refused, unchanged
 
 MIXED = [
     "-12 months 360 days",
@@ -28,12 +26,12 @@ MIXED = [
 ]
 
 
-def arguments(connection: AnyConnection) -> dict[tuple[str, str], dict[str, Any]]:
+def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
     """For each function and each of its lengths of time, what else makes a call that succeeds."""
-    call(connection, "create_topic", topic="t", partitions=1)
-    call(connection, "create_group", topic="t", consumer_group="g")
-    call(connection, "publish", topic="t", payload=Jsonb(1))
-    call(connection, "create_queue", queue="q", backoff_jitter=0, delay="0")
+    connection.create_topic(topic="t", partitions=1)
+    connection.create_group(topic="t", consumer_group="g")
+    connection.publish(topic="t", payload=Jsonb(1))
+    connection.create_queue(queue="q", backoff_jitter=0, delay="0")
     lent = {"topic": "t", "consumer_group": "g", "partition": 0}
     token = connection.execute("select lease_token from pgq.poll('t', 'g')").fetchone()
     assert token is not None
@@ -42,7 +40,7 @@ def arguments(connection: AnyConnection) -> dict[tuple[str, str], dict[str, Any]
     enqueue(connection, "q", 2)
     single = {"job_id": job.job_id, "lease_token": job.lease_token}
     batch = {"job_ids": [job.job_id], "lease_token": job.lease_token}
-    write_id = call(connection, "begin_write", queue="q")[0][0]
+    write_id = connection.begin_write(queue="q").write_id
     chunk = {
         "write_id": write_id,
         "task": 0,
@@ -73,7 +71,7 @@ def arguments(connection: AnyConnection) -> dict[tuple[str, str], dict[str, Any]
     return found
 
 
-def test_every_length_of_time_is_among_these(connection: AnyConnection) -> None:
+def test_every_length_of_time_is_among_these(connection: Session) -> None:
     """A new argument that is an interval has to be added to these tests."""
     rows = connection.execute(
         "select p.proname, a.name from pg_proc as p"
@@ -85,31 +83,32 @@ def test_every_length_of_time_is_among_these(connection: AnyConnection) -> None:
 
 
 @pytest.mark.parametrize("length", MIXED)
-def test_mixed_signs_are_refused(connection: AnyConnection, length: str) -> None:
+def test_mixed_signs_are_refused(connection: Session, length: str) -> None:
     """With 22023, and nothing is changed."""
     accepted = []
     for (function, name), others in arguments(connection).items():
         try:
-            refused(connection, "22023", function, **others, **{name: length})
+            with unchanged(connection):
+                refused("22023", connection.call, function, **others, **{name: length})
         except BaseException as error:
             accepted.append(f"{function}({name}): {str(error).splitlines()[0]}")
     refuse(accepted)
 
 
-def test_one_sign_is_accepted(connection: AnyConnection) -> None:
+def test_one_sign_is_accepted(connection: Session) -> None:
     """Months, days and hours together, all of them ahead."""
     for (function, name), others in arguments(connection).items():
         length = "1 day 3 hours" if name == "delay" else "1 month 2 days 3 hours"
         if function == "create_queue":
             others["queue"] = f"new-{name}"
-        call(connection, function, **others, **{name: length})
+        connection.call(function, **others, **{name: length})
 
 
 @pytest.mark.parametrize("other", ["1 mon", "30 days 00:00:00.000001", "4 weeks 2 days"])
-def test_a_month_is_not_thirty_days(connection: AnyConnection, other: str) -> None:
+def test_a_month_is_not_thirty_days(connection: Session, other: str) -> None:
     """Each topic keeps what it was promised, a month or thirty days; equal lengths share."""
-    call(connection, "create_topic", topic="days", retention="30 days")
-    call(connection, "create_topic", topic="other", retention=other)
+    connection.create_topic(topic="days", retention="30 days")
+    connection.create_topic(topic="other", retention=other)
     rows = connection.execute(
         "select topic, retention::text from pgq.list_topics() order by topic"
     ).fetchall()
@@ -119,11 +118,11 @@ def test_a_month_is_not_thirty_days(connection: AnyConnection, other: str) -> No
     assert open_segments == (1 if other == "4 weeks 2 days" else 2)
 
 
-def test_a_month_is_not_thirty_days_for_queues(connection: AnyConnection) -> None:
+def test_a_month_is_not_thirty_days_for_queues(connection: Session) -> None:
     """Nor when a queue is altered from one to the other."""
-    call(connection, "create_queue", queue="days", retention="30 days")
-    call(connection, "create_queue", queue="month", retention="1 year")
-    call(connection, "alter_queue", queue="month", retention="1 month")
+    connection.create_queue(queue="days", retention="30 days")
+    connection.create_queue(queue="month", retention="1 year")
+    connection.alter_queue(queue="month", retention="1 month")
     for queue in ("days", "month"):
         enqueue(connection, queue, queue)
     [(leaves,)] = connection.execute("select count(distinct segment) from pgq.message").fetchall()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from support import ROOT, refuse
+from support.house import ROOT, refuse
 
 # psutil knows about processes and their memory on every system
 _LACKING = re.compile(r'/proc/|["\'](?:ps|pgrep|pkill|pidof|killall|lsof|fuser|ss|netstat)["\']')

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from support import ROOT, refuse
+from support.house import ROOT, refuse
 
 LONGEST = 400
 

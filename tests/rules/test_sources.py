@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import build
-from support import ROOT, refuse
+from support.house import ROOT, refuse
 
 SQL = ROOT / "sql"
 FILES = sorted(path for path in SQL.rglob("*.sql") if path.parent != SQL)

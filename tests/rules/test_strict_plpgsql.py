@@ -11,16 +11,14 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from jobs import call
-from support import Clock, load_pgq, refuse
-
-AnyConnection = psycopg.Connection[Any]
-Connect = Callable[..., AnyConnection]
+from support.clock import Clock
+from support.house import load_pgq, refuse
+from support.session import Connect, Session
 
 STRICT = ("plpgsql.extra_errors", "plpgsql.extra_warnings")
 
 
-def test_installing(dsn: str, connection: AnyConnection) -> None:
+def test_installing(dsn: str, connection: Session) -> None:
     """No variable has the name of an argument."""
     connection.execute("drop schema pgq cascade")
     options = " ".join(f"-c {setting}=all" for setting in STRICT)
@@ -29,7 +27,7 @@ def test_installing(dsn: str, connection: AnyConnection) -> None:
 
 
 @pytest.fixture
-def strict(connect: Connect, connection: AnyConnection, clock: Clock) -> AnyConnection:
+def strict(connect: Connect, connection: Session, clock: Clock) -> Session:
     """A session to a database with all extra checks, whose clock can be moved."""
     database = sql.Identifier(connection.info.dbname)
     for setting in STRICT:
@@ -45,7 +43,7 @@ def strict(connect: Connect, connection: AnyConnection, clock: Clock) -> AnyConn
 class Caller:
     """Calls functions, and notes which were called, what they warned of and what failed."""
 
-    def __init__(self, session: AnyConnection) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
         self.called: set[str] = set()
         self.broken: list[str] = []
@@ -54,11 +52,11 @@ class Caller:
             lambda diagnostic: self.noticed.append(str(diagnostic.message_primary))
         )
 
-    def __getattr__(self, function: str) -> Callable[..., list[tuple[Any, ...]]]:
-        def run(**arguments: Any) -> list[tuple[Any, ...]]:
+    def __getattr__(self, function: str) -> Callable[..., Any]:
+        def run(**arguments: Any) -> Any:
             self.called.add(function)
             try:
-                return call(self.session, function, **arguments)
+                return self.session.call(function, **arguments)
             except psycopg.Error as error:
                 self.broken.append(f"{function}: {error.sqlstate} {error.diag.message_primary}")
                 return []
@@ -168,7 +166,7 @@ def use_bulk_writes(pgq: Caller) -> None:
     chunk = {"task_attempt": "a", "chunk": 0, "lengths": [1, 1]}
     for target in ({"topic": "bulk"}, {"queue": "bulk"}):
         for atomic in (True, False):
-            [begun] = pgq.begin_write(
+            begun = pgq.begin_write(
                 **target, atomic=atomic, producer="p", seq=int(atomic), timeout=timedelta(days=9)
             )
             for task, more in enumerate(
@@ -178,15 +176,19 @@ def use_bulk_writes(pgq: Caller) -> None:
                     {"packed_bodies": b"12", "keys": ["a", "b"]},
                 )
             ):
-                pgq.write_chunk(write_id=begun[0], task=task, last_chunk=True, **chunk, **more)
-            pgq.commit_write(write_id=begun[0])
-        [begun] = pgq.begin_write(**target)
-        pgq.write_chunk(write_id=begun[0], task=0, **chunk, starts=[1, 2], packed_bodies=b"12")
-        pgq.abort_write(write_id=begun[0])
+                pgq.write_chunk(
+                    write_id=begun.write_id, task=task, last_chunk=True, **chunk, **more
+                )
+            pgq.commit_write(write_id=begun.write_id)
+        begun = pgq.begin_write(**target)
+        pgq.write_chunk(
+            write_id=begun.write_id, task=0, **chunk, starts=[1, 2], packed_bodies=b"12"
+        )
+        pgq.abort_write(write_id=begun.write_id)
     pgq.cleanup()
 
 
-def test_every_call(strict: AnyConnection, connection: AnyConnection, clock: Clock) -> None:
+def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     """Neither an error nor a warning comes from any of them."""
     pgq = Caller(strict)
     pgq.version()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from bulk_support import contents_of, new_topic, staged
-from cluster_support import PATIENCE, Cluster, Driver
-from log_support import aside
-from pgq import Client, WriteLost
 from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
-from support import wait_until
+from support.bulk import contents_of, staged
+from support.cluster import PATIENCE, Cluster, Driver
+from support.log import new_topic
+from support.session import Connect
+from support.waiting import aside, wait_until
 
 pytest.importorskip("pyspark")
 
 Location = tuple[str, dict[str, str]]
-Connect = Callable[..., "psycopg.Connection[Any]"]
 
 BARRIER = 4711
 """The advisory lock that the test holds while others shall wait."""
@@ -69,7 +68,7 @@ class Stage:
 
     def __init__(self, connect: Connect, location: Location) -> None:
         self.connection = connect(autocommit=True)
-        self.client = Client(self.connection)
+        self.client = self.connection
         self.topic = new_topic(self.client, partitions=TASKS)
         self._connect = connect
         self._location = location
@@ -207,7 +206,7 @@ class Stage:
         """Every row is there once, offsets have no gaps, and no more of the way is left."""
         numbers = [int(content.partition(":")[0]) for content in self.visible()]
         assert sorted(numbers) == list(range(ROWS))
-        places = self.client.list_offsets(self.topic)
+        places = self.client.list_offsets(topic=self.topic)
         assert sum(place.last_offset - place.first_offset + 1 for place in places) == ROWS
         assert staged(self.connection) == left_behind
         self.assert_closed()
@@ -396,7 +395,7 @@ def test_a_task_that_goes_on_after_the_commit_is_refused(
             " last_chunk, packed_bodies) values (%s, 1, 'zombie', 0, '{1}', true, '1')",
             [done.write_id],
         )
-    assert caught.value.sqlstate == WriteLost.sqlstate
+    assert caught.value.sqlstate == "MQ008"
     assert stage.visible() == ["0"]
     assert staged(stage.connection) == 0
 

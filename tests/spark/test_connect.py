@@ -9,11 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from bulk_support import contents_of, new_queue, new_topic, staged, waiting
-from cluster_support import Driver, Talkative, all_that_it_says, grant, guarded_role
-from pgq import Client
 from pgq.embedded import Server
 from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
+from support.bulk import contents_of, staged, waiting
+from support.cluster import Driver, Talkative, all_that_it_says, grant, guarded_role
+from support.log import new_topic
+from support.queue import new_queue
+from support.session import Session
 
 for module in ("pyspark", "grpc", "grpc_status", "zstandard"):
     pytest.importorskip(module)
@@ -48,14 +50,14 @@ def role(server: Server) -> Iterator[str]:
 
 
 @pytest.fixture
-def client(connection: psycopg.Connection[Any], role: str) -> Client:
+def client(connection: psycopg.Connection[Any], role: str) -> Session:
     """The client of the test itself; the role may write and read."""
     grant(connection, role)
-    return Client(connection)
+    return connection
 
 
 @pytest.fixture
-def order(client: Client, location: Location, role: str) -> dict[str, Any]:
+def order(client: Session, location: Location, role: str) -> dict[str, Any]:
     """A write of ten numbers by two tasks, and where to."""
     return {
         "url": location[0],
@@ -72,7 +74,9 @@ NUMBERS = [str(number).encode() for number in range(10)]
 
 
 @pytest.mark.parametrize("mode", ["atomic", "fast"])
-def test_publish_and_read(driver: Driver, client: Client, order: dict[str, Any], mode: str) -> None:
+def test_publish_and_read(
+    driver: Driver, client: Session, order: dict[str, Any], mode: str
+) -> None:
     options = {"mode": mode, "producer": "p", "seq": 1, "chunk_rows": 2}
     first = driver.run("publish", **{**order, "options": options})
     again = driver.run("publish", **{**order, "options": options})
@@ -86,13 +90,13 @@ def test_publish_and_read(driver: Driver, client: Client, order: dict[str, Any],
     assert sorted(value.encode() for _, _, value in rows) == NUMBERS
 
 
-def test_enqueue(driver: Driver, client: Client, order: dict[str, Any]) -> None:
+def test_enqueue(driver: Driver, client: Session, order: dict[str, Any]) -> None:
     assert driver.run("enqueue", **order) == {"messages": 10, "repeated": False}
     assert sorted(waiting(client, order["queue"])) == NUMBERS
 
 
 def test_a_sink_writes_each_batch_once(
-    driver: Driver, client: Client, order: dict[str, Any], tmp_path: Path
+    driver: Driver, client: Session, order: dict[str, Any], tmp_path: Path
 ) -> None:
     order["options"] = {"producer": "query"}
     lines = tmp_path / "lines"
@@ -109,25 +113,25 @@ def test_a_sink_writes_each_batch_once(
 
 
 def test_a_topic_is_copied_by_the_streaming_source(
-    driver: Driver, client: Client, order: dict[str, Any], role: str, tmp_path: Path
+    driver: Driver, client: Session, order: dict[str, Any], role: str, tmp_path: Path
 ) -> None:
-    client.connection.execute(f"grant execute on function pgq.fetch_range to {role}".encode())
+    client.execute(f"grant execute on function pgq.fetch_range to {role}".encode())
     order["source"] = new_topic(client)
     places = {"checkpoint": str(tmp_path / "checkpoint")}
     for expected in (NUMBERS[:5], NUMBERS):
-        client.publish_batch(order["source"], bodies=expected[-5:])
+        client.publish_batch(topic=order["source"], bodies=expected[-5:])
         answer = driver.run("copy", **places, **order)
         assert not isinstance(answer, dict), answer
         assert contents_of(client, order["topic"]) == {0: expected}
 
 
 def test_a_failed_write_leaves_nothing(
-    driver: Driver, client: Client, order: dict[str, Any]
+    driver: Driver, client: Session, order: dict[str, Any]
 ) -> None:
     answer = driver.run("publish_failing", **order)
     assert "the task fails for good" in answer["error"]
     assert contents_of(client, order["topic"]) == {}
-    assert staged(client.connection) == 0
+    assert staged(client) == 0
 
 
 def test_consume_is_refused(driver: Driver, order: dict[str, Any]) -> None:

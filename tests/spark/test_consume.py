@@ -9,12 +9,11 @@ import pytest
 from pyspark.sql import functions as F
 
 from pgq.errors import UnknownGroup
-
-AnyConnection = psycopg.Connection[Any]
+from support.session import Session
 
 
 @pytest.fixture
-def topic(connection: AnyConnection) -> str:
+def topic(connection: Session) -> str:
     connection.execute("select pgq.create_topic('raw', partitions => 4)")
     connection.execute("select pgq.create_topic('clean', partitions => 2)")
     connection.execute("select pgq.create_group('raw', 'cleaners')")
@@ -32,12 +31,12 @@ def upper(frame: Any) -> Any:
     return frame.select(F.concat(F.lit("seen "), F.col("value").cast("string")).alias("value"))
 
 
-def lag(connection: AnyConnection) -> int:
+def lag(connection: Session) -> int:
     (total,) = connection.execute("select sum(lag)::int from pgq.group_lag").fetchone() or (0,)
     return int(total)
 
 
-def output(connection: AnyConnection) -> list[str]:
+def output(connection: Session) -> list[str]:
     rows = connection.execute("select body from pgq.messages where topic = 'clean'").fetchall()
     return sorted(bytes(body).decode() for (body,) in rows)
 
@@ -45,9 +44,7 @@ def output(connection: AnyConnection) -> list[str]:
 EXPECTED = sorted(f"seen {partition}.{i}" for partition in range(4) for i in range(1, 101))
 
 
-def test_position_and_output_move_together(
-    broker: Any, connection: AnyConnection, topic: str
-) -> None:
+def test_position_and_output_move_together(broker: Any, connection: Session, topic: str) -> None:
     step = broker.consume(topic, "cleaners", upper, to="clean", max_messages=200)
     assert step.messages == 200
     assert step.written.messages == 200
@@ -67,7 +64,7 @@ def test_a_step_goes_on_to_the_next_partition(broker: Any, topic: str) -> None:
 
 
 def test_a_transformation_that_fails_moves_nothing(
-    broker: Any, connection: AnyConnection, topic: str
+    broker: Any, connection: Session, topic: str
 ) -> None:
     def fail(frame: Any) -> Any:
         return frame.select(F.raise_error(F.lit("made to fail")).cast("string").alias("value"))
@@ -82,7 +79,7 @@ def test_a_transformation_that_fails_moves_nothing(
 
 
 def test_a_driver_that_dies_before_its_commit_moves_nothing(
-    broker: Any, connection: AnyConnection, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: Any, connection: Session, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pgq.spark._connection import DriverConnection
 
@@ -105,9 +102,7 @@ def test_a_driver_that_dies_before_its_commit_moves_nothing(
     assert output(connection) == EXPECTED
 
 
-def test_others_pass_over_what_a_step_has(
-    broker: Any, connection: AnyConnection, topic: str
-) -> None:
+def test_others_pass_over_what_a_step_has(broker: Any, connection: Session, topic: str) -> None:
     taken: list[Any] = []
 
     def look(frame: Any) -> None:
@@ -119,7 +114,7 @@ def test_others_pass_over_what_a_step_has(
     assert taken == []
 
 
-def test_jobs_can_come_out_of_it(broker: Any, connection: AnyConnection, topic: str) -> None:
+def test_jobs_can_come_out_of_it(broker: Any, connection: Session, topic: str) -> None:
     connection.execute("select pgq.create_queue('work')")
     broker.consume(topic, "cleaners", upper, to_queue="work")
     assert connection.execute("select ready from pgq.queue_stats").fetchone() == (400,)
@@ -131,7 +126,7 @@ def test_nothing_to_read_is_none(broker: Any, topic: str) -> None:
     assert broker.consume(topic, "cleaners", lambda frame: None) is None
 
 
-def test_bad_arguments_move_nothing(broker: Any, connection: AnyConnection, topic: str) -> None:
+def test_bad_arguments_move_nothing(broker: Any, connection: Session, topic: str) -> None:
     with pytest.raises(UnknownGroup):
         broker.consume(topic, "nobody", upper, to="clean")
     with pytest.raises(ValueError, match="no target"):

@@ -8,11 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from bulk_support import new_topic
-from cluster_support import Driver, Talkative, all_that_it_says, grant, guarded_role
-from pgq import Client
 from pgq.embedded import Server
 from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
+from support.cluster import Driver, Talkative, all_that_it_says, grant, guarded_role
+from support.log import new_topic
 
 pytest.importorskip("pyspark")
 
@@ -47,7 +46,7 @@ def test_a_password_is_shown_nowhere(
         find_jdbc_driver()
     except SparkSetupError as error:
         pytest.skip(str(error))
-    topic = new_topic(Client(connection))
+    topic = new_topic(connection)
     grant(connection, role)
     order = {
         "url": location[0],

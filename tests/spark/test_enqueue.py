@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg
 import pytest
 from pyspark.sql import functions as F
 
 from pgq.errors import UnknownQueue
-
-AnyConnection = psycopg.Connection[Any]
+from support.session import Session
 
 
 @pytest.fixture
-def queue(connection: AnyConnection) -> str:
+def queue(connection: Session) -> str:
     connection.execute("select pgq.create_queue('mail')")
     return "mail"
 
 
 @pytest.mark.parametrize("mode", ["atomic", "fast"])
 def test_every_row_becomes_one_job(
-    spark: Any, broker: Any, connection: AnyConnection, queue: str, mode: str
+    spark: Any, broker: Any, connection: Session, queue: str, mode: str
 ) -> None:
     frame = spark.range(0, 500, 1, 2).select(
         F.struct(F.col("id").alias("n")).alias("payload"),
@@ -40,7 +38,7 @@ def test_every_row_becomes_one_job(
 
 
 def test_raw_bytes_can_be_jobs_and_wait_for_a_delay(
-    spark: Any, broker: Any, connection: AnyConnection, queue: str
+    spark: Any, broker: Any, connection: Session, queue: str
 ) -> None:
     broker.enqueue(spark.sql("select cast('x' as binary) as value"), queue, delay="1 hour")
     assert connection.execute("select * from pgq.claim_job('mail')").fetchall() == []
@@ -48,7 +46,7 @@ def test_raw_bytes_can_be_jobs_and_wait_for_a_delay(
 
 
 def test_a_write_that_is_repeated_makes_no_jobs(
-    spark: Any, broker: Any, connection: AnyConnection, queue: str
+    spark: Any, broker: Any, connection: Session, queue: str
 ) -> None:
     frame = spark.range(10).select(F.struct("id").alias("payload"))
     assert not broker.enqueue(frame, queue, producer="p", seq=1).repeated
@@ -57,7 +55,7 @@ def test_a_write_that_is_repeated_makes_no_jobs(
 
 
 def test_a_job_that_fails_leaves_none(
-    spark: Any, broker: Any, connection: AnyConnection, queue: str
+    spark: Any, broker: Any, connection: Session, queue: str
 ) -> None:
     frame = spark.range(0, 10, 1, 2).select(
         F.when(F.col("id") == 9, F.raise_error(F.lit("made to fail")))
@@ -71,7 +69,7 @@ def test_a_job_that_fails_leaves_none(
 
 
 def test_a_bad_delay_or_priority_makes_no_jobs(
-    spark: Any, broker: Any, connection: AnyConnection, queue: str
+    spark: Any, broker: Any, connection: Session, queue: str
 ) -> None:
     frame = spark.sql("select 'x' as value")
     with pytest.raises(Exception, match="invalid input syntax for type interval"):

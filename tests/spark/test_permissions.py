@@ -12,9 +12,8 @@ from psycopg import sql
 from pyspark.sql import functions as F
 
 from pgq.spark import Pgq, PgqDataSource
-from support import ROOT
-
-AnyConnection = psycopg.Connection[Any]
+from support.house import ROOT
+from support.session import Session
 
 GRANTS = re.search(
     r"```sql\n(create role etl login;.*?)```", (ROOT / "python" / "SPARK.md").read_text(), re.DOTALL
@@ -22,7 +21,7 @@ GRANTS = re.search(
 
 
 @pytest.fixture
-def etl(spark: Any, location: Any, connection: AnyConnection) -> Iterator[Pgq]:
+def etl(spark: Any, location: Any, connection: Session) -> Iterator[Pgq]:
     """Pgq as the role etl of the guide, which has its grants and no other."""
     assert GRANTS is not None
     connection.execute(GRANTS[1].encode())
@@ -37,7 +36,7 @@ def etl(spark: Any, location: Any, connection: AnyConnection) -> Iterator[Pgq]:
 
 
 @pytest.mark.parametrize("mode", ["atomic", "fast"])
-def test_it_writes(spark: Any, etl: Pgq, connection: AnyConnection, mode: Any) -> None:
+def test_it_writes(spark: Any, etl: Pgq, connection: Session, mode: Any) -> None:
     frame = spark.range(100).select(F.col("id").cast("string").alias("value"))
     assert etl.publish(frame, "flights", mode=mode).messages == 100
     assert etl.enqueue(frame, "alerts", mode=mode).messages == 100
@@ -47,7 +46,7 @@ def test_it_writes(spark: Any, etl: Pgq, connection: AnyConnection, mode: Any) -
         etl.publish(spark.range(1).select(failing), "flights", mode=mode)
 
 
-def test_it_reads_and_consumes(spark: Any, etl: Pgq, connection: AnyConnection) -> None:
+def test_it_reads_and_consumes(spark: Any, etl: Pgq, connection: Session) -> None:
     connection.execute(
         "select pgq.publish_batch('flights', bodies => array_fill('x'::bytea, array[50]))"
     )
@@ -61,7 +60,7 @@ def test_it_reads_and_consumes(spark: Any, etl: Pgq, connection: AnyConnection) 
 
 
 def test_it_streams(
-    spark: Any, etl: Pgq, location: Any, connection: AnyConnection, tmp_path: Any
+    spark: Any, etl: Pgq, location: Any, connection: Session, tmp_path: Any
 ) -> None:
     connection.execute(
         "select pgq.publish_batch('flights', bodies => array_fill('x'::bytea, array[50]))"
@@ -98,7 +97,7 @@ def test_it_reaches_no_table(etl: Pgq, location: Any, connect: Any) -> None:
             as_etl.execute(sql.SQL("select from pgq.{}").format(sql.Identifier(name)))
 
 
-def test_what_is_not_granted_is_refused(spark: Any, etl: Pgq, connection: AnyConnection) -> None:
+def test_what_is_not_granted_is_refused(spark: Any, etl: Pgq, connection: Session) -> None:
     frame = spark.sql("select 'x' as value")
     connection.execute("revoke insert on pgq.write_chunks from etl")
     with pytest.raises(Exception, match="permission denied for view write_chunks"):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg
 import pytest
 
-AnyConnection = psycopg.Connection[Any]
+from support.session import Session
 
 
 @pytest.fixture
@@ -16,9 +15,7 @@ def options(location: Any) -> dict[str, str]:
     return {"url": url, "driver": "org.postgresql.Driver", **properties}
 
 
-def test_rows_become_messages(
-    spark: Any, connection: AnyConnection, options: dict[str, str]
-) -> None:
+def test_rows_become_messages(spark: Any, connection: Session, options: dict[str, str]) -> None:
     connection.execute("select pgq.create_topic('orders', partitions => 2)")
     frame = spark.sql(
         """select 'orders' as topic, concat('k', id) as key, concat('{"id": ', id, '}') as payload,
@@ -32,7 +29,7 @@ def test_rows_become_messages(
     ]
 
 
-def test_rows_become_jobs(spark: Any, connection: AnyConnection, options: dict[str, str]) -> None:
+def test_rows_become_jobs(spark: Any, connection: Session, options: dict[str, str]) -> None:
     connection.execute("select pgq.create_queue('mail')")
     frame = spark.sql(
         "select 'mail' as queue, '{}' as payload, 'welcome' as label, 3 as priority,"
@@ -46,7 +43,7 @@ def test_rows_become_jobs(spark: Any, connection: AnyConnection, options: dict[s
 
 
 def test_a_row_that_is_refused_fails_its_task(
-    spark: Any, connection: AnyConnection, options: dict[str, str]
+    spark: Any, connection: Session, options: dict[str, str]
 ) -> None:
     frame = spark.sql("select 'nowhere' as topic, '{}' as payload")
     with pytest.raises(Exception, match='unknown topic "nowhere"'):
@@ -61,7 +58,7 @@ def test_a_row_that_is_refused_fails_its_task(
 
 @pytest.mark.parametrize("truncate", ["true", "false"])
 def test_overwrite_fails_and_removes_nothing(
-    spark: Any, connection: AnyConnection, options: dict[str, str], truncate: str
+    spark: Any, connection: Session, options: dict[str, str], truncate: str
 ) -> None:
     connection.execute("select pgq.create_topic('orders')")
     connection.execute("select pgq.publish('orders', payload => '1')")
@@ -76,9 +73,7 @@ def test_overwrite_fails_and_removes_nothing(
     assert connection.execute("select count(*) from pgq.messages").fetchone() == (1,)
 
 
-def test_a_range_can_be_selected(
-    spark: Any, connection: AnyConnection, options: dict[str, str]
-) -> None:
+def test_a_range_can_be_selected(spark: Any, connection: Session, options: dict[str, str]) -> None:
     connection.execute("select pgq.create_topic('orders', partitions => 1)")
     connection.execute(
         "select pgq.publish_batch('orders', bodies => array_fill('x'::bytea, array[50]))"

@@ -10,25 +10,24 @@ import pytest
 from pyspark.sql import functions as F
 
 from pgq.errors import UnknownTopic
-
-AnyConnection = psycopg.Connection[Any]
+from support.session import Session
 
 MODES = ["atomic", "fast"]
 
 
 @pytest.fixture
-def topic(connection: AnyConnection) -> str:
+def topic(connection: Session) -> str:
     connection.execute("select pgq.create_topic('orders', partitions => 4)")
     return "orders"
 
 
-def messages(connection: AnyConnection, columns: str = "body") -> list[Any]:
+def messages(connection: Session, columns: str = "body") -> list[Any]:
     return connection.execute(
         f"select {columns} from pgq.messages order by partition, log_offset".encode()
     ).fetchall()
 
 
-def offsets_are_dense(connection: AnyConnection, expected: int) -> bool:
+def offsets_are_dense(connection: Session, expected: int) -> bool:
     return connection.execute(
         "select (select sum(last_offset) from pgq.list_offsets('orders')) = %(n)s"
         " and (select count(*) from pgq.messages) = %(n)s"
@@ -37,7 +36,7 @@ def offsets_are_dense(connection: AnyConnection, expected: int) -> bool:
     ).fetchone() == (True,)
 
 
-def nothing_is_staged(connection: AnyConnection) -> bool:
+def nothing_is_staged(connection: Session) -> bool:
     return connection.execute(
         "select not exists (select from pgq.staged_chunk)"
         " and not exists (select from pgq.staged_task)"
@@ -47,7 +46,7 @@ def nothing_is_staged(connection: AnyConnection) -> bool:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_row_becomes_one_message(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, mode: str
+    spark: Any, broker: Any, connection: Session, topic: str, mode: str
 ) -> None:
     # more than a chunk per task, and a last chunk that is not full
     frame = spark.range(0, 5000, 1, 3).select(F.format_string("order %d", "id").alias("value"))
@@ -60,7 +59,7 @@ def test_every_row_becomes_one_message(
 
 
 def test_rows_of_a_task_keep_their_order(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     frame = spark.range(0, 1000, 1, 2).select(F.col("id").cast("string").alias("value"))
     broker.publish(frame, topic, chunk_rows=70)
@@ -74,7 +73,7 @@ def test_rows_of_a_task_keep_their_order(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_key_leads_to_the_partition_that_publish_would_choose(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, mode: str
+    spark: Any, broker: Any, connection: Session, topic: str, mode: str
 ) -> None:
     frame = spark.range(0, 400, 1, 2).select(
         F.col("id").cast("string").alias("value"),
@@ -93,7 +92,7 @@ def test_a_key_leads_to_the_partition_that_publish_would_choose(
 
 
 def test_a_partition_can_be_named_for_each_row(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     frame = spark.range(0, 300, 1, 2).select(
         F.col("id").cast("string").alias("value"), (F.col("id") % 3).alias("partition")
@@ -107,7 +106,7 @@ def test_a_partition_can_be_named_for_each_row(
 
 
 def test_a_partition_that_is_not_there_stores_nothing(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     frame = spark.range(3).select(F.lit("x").alias("value"), (F.col("id") * 2).alias("partition"))
     with pytest.raises(Exception, match="unknown partition 4"):
@@ -118,7 +117,7 @@ def test_a_partition_that_is_not_there_stores_nothing(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_struct_becomes_json(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, mode: str
+    spark: Any, broker: Any, connection: Session, topic: str, mode: str
 ) -> None:
     frame = spark.createDataFrame([(1, "é", None)], "id int, name string, gone string")
     broker.publish(frame.select(F.struct("*").alias("payload")), topic, mode=mode)
@@ -126,7 +125,7 @@ def test_a_struct_becomes_json(
 
 
 def test_a_string_of_json_is_stored_as_json(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     frame = spark.createDataFrame([('{"a": [1, 2]}',), ("null",)], "payload string").coalesce(1)
     broker.publish(frame, topic)
@@ -134,7 +133,7 @@ def test_a_string_of_json_is_stored_as_json(
 
 
 def test_text_that_is_no_json_stores_nothing(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     frame = spark.createDataFrame([("{}",), ("{oops",)], "payload string")
     with pytest.raises(Exception, match="invalid input syntax for type json"):
@@ -153,7 +152,7 @@ def test_text_that_is_no_json_stores_nothing(
     ids=["map", "json", "as Kafka's source has them"],
 )
 def test_headers_come_in_three_forms(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, headers: str
+    spark: Any, broker: Any, connection: Session, topic: str, headers: str
 ) -> None:
     frame = spark.range(2).select(
         F.lit("x").alias("value"), F.when(F.col("id") == 1, F.expr(headers)).alias("headers")
@@ -163,7 +162,7 @@ def test_headers_come_in_three_forms(
 
 
 def test_bytes_are_stored_as_they_are(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     values = [bytes(range(256)), b"", b"\x00", b"x" * 10_000]
     frame = spark.createDataFrame([(value,) for value in values], "value binary").coalesce(1)
@@ -173,7 +172,7 @@ def test_bytes_are_stored_as_they_are(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_null_is_refused(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, mode: str
+    spark: Any, broker: Any, connection: Session, topic: str, mode: str
 ) -> None:
     frame = spark.createDataFrame([("a",), (None,)], "value string").coalesce(1)
     with pytest.raises(Exception, match="must not be null"):
@@ -184,7 +183,7 @@ def test_null_is_refused(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_rows_are_a_write_of_none(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, mode: str
+    spark: Any, broker: Any, connection: Session, topic: str, mode: str
 ) -> None:
     frame = spark.createDataFrame([], "value string")
     assert broker.publish(frame, topic, mode=mode, producer="p", seq=1).messages == 0
@@ -194,7 +193,7 @@ def test_no_rows_are_a_write_of_none(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_write_that_is_repeated_writes_nothing(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, mode: str
+    spark: Any, broker: Any, connection: Session, topic: str, mode: str
 ) -> None:
     frame = spark.range(0, 100, 1, 2).select(F.col("id").cast("string").alias("value"))
     first = broker.publish(frame, topic, mode=mode, producer="nightly", seq=7)
@@ -230,7 +229,7 @@ def failing_once(spark: Any, folder: str, *, always: bool = False) -> Any:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_task_that_fails_and_is_retried_counts_once(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, mode: str, tmp_path: Any
+    spark: Any, broker: Any, connection: Session, topic: str, mode: str, tmp_path: Any
 ) -> None:
     result = broker.publish(failing_once(spark, str(tmp_path)), topic, mode=mode, chunk_rows=100)
     assert (tmp_path / "failed").exists()
@@ -242,7 +241,7 @@ def test_a_task_that_fails_and_is_retried_counts_once(
 
 
 def test_an_atomic_job_that_fails_leaves_nothing(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, tmp_path: Any
+    spark: Any, broker: Any, connection: Session, topic: str, tmp_path: Any
 ) -> None:
     with pytest.raises(Exception, match="made to fail"):
         broker.publish(failing_once(spark, str(tmp_path), always=True), topic, producer="p", seq=1)
@@ -255,7 +254,7 @@ def test_an_atomic_job_that_fails_leaves_nothing(
 
 
 def test_a_fast_job_that_fails_goes_on_where_it_was(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, tmp_path: Any
+    spark: Any, broker: Any, connection: Session, topic: str, tmp_path: Any
 ) -> None:
     with pytest.raises(Exception, match="made to fail"):
         broker.publish(
@@ -277,7 +276,7 @@ def test_a_fast_job_that_fails_goes_on_where_it_was(
 
 
 def test_fast_mode_notices_other_rows_under_the_same_number(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, tmp_path: Any
+    spark: Any, broker: Any, connection: Session, topic: str, tmp_path: Any
 ) -> None:
     with pytest.raises(Exception, match="made to fail"):
         broker.publish(
@@ -296,7 +295,7 @@ def test_fast_mode_notices_other_rows_under_the_same_number(
 
 
 def test_another_number_of_messages_than_expected_publishes_nothing(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     frame = spark.range(10).select(F.lit("x").alias("value"))
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="than expected"):
@@ -345,7 +344,7 @@ def test_options_that_make_no_sense_are_refused(
 
 
 def test_what_json_is_depends_on_the_column_alone(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     broker.publish(spark.sql("select '{\"a\": 1}' as value"), topic)
     ((body, payload),) = messages(connection, "body, payload")
@@ -367,7 +366,7 @@ def test_errors_of_the_executors_do_not_show_what_was_written(
     ["X'FF' as key", "array(named_struct('key', 'h', 'value', X'FF')) as headers"],
 )
 def test_bytes_that_are_no_text_are_not_changed_into_some(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, column: str
+    spark: Any, broker: Any, connection: Session, topic: str, column: str
 ) -> None:
     with pytest.raises(Exception, match=r"UTF-?8"):
         broker.publish(spark.sql(f"select 'x' as value, {column}"), topic)
@@ -376,7 +375,7 @@ def test_bytes_that_are_no_text_are_not_changed_into_some(
 
 @pytest.mark.parametrize("partition", [2**32, -1])
 def test_a_partition_does_not_wrap_into_another(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str, partition: int
+    spark: Any, broker: Any, connection: Session, topic: str, partition: int
 ) -> None:
     frame = spark.sql(f"select 'x' as value, {partition}L as partition")
     with pytest.raises(Exception, match="unknown partition -1"):
@@ -385,7 +384,7 @@ def test_a_partition_does_not_wrap_into_another(
 
 
 def test_rows_may_come_in_arrows_large_types(
-    spark: Any, broker: Any, connection: AnyConnection, topic: str
+    spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
     name = "spark.sql.execution.arrow.useLargeVarTypes"
     spark.conf.set(name, True)

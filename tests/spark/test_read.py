@@ -5,19 +5,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 from pyspark.sql import functions as F
 
 from pgq.errors import OffsetOutOfRange, UnknownTopic
-from support import Clock
-
-AnyConnection = psycopg.Connection[Any]
+from support.clock import Clock
+from support.session import Session
 
 
 @pytest.fixture
-def topic(connection: AnyConnection) -> str:
+def topic(connection: Session) -> str:
     """1000 messages in each of two partitions; partition 1 has JSON, with keys and headers."""
     connection.execute("select pgq.create_topic('readings', partitions => 2)")
     connection.execute(
@@ -46,9 +44,7 @@ def test_it_has_the_columns_of_the_kafka_source(broker: Any, topic: str) -> None
     ]
 
 
-def test_each_message_is_read_once_and_whole(
-    broker: Any, topic: str, connection: AnyConnection
-) -> None:
+def test_each_message_is_read_once_and_whole(broker: Any, topic: str, connection: Session) -> None:
     frame = broker.read(topic, min_partitions=7)
     assert frame.rdd.getNumPartitions() >= 7
     rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))
@@ -77,16 +73,14 @@ def test_each_message_is_read_once_and_whole(
     assert last.timestamp.astimezone(timezone.utc).replace(tzinfo=None) == published
 
 
-def test_what_is_published_later_is_not_in_it(
-    broker: Any, topic: str, connection: AnyConnection
-) -> None:
+def test_what_is_published_later_is_not_in_it(broker: Any, topic: str, connection: Session) -> None:
     frame = broker.read(topic)
     connection.execute("select pgq.publish('readings', payload => '1')")
     assert frame.count() == 2000
     assert broker.read(topic).count() == 2001
 
 
-def test_a_large_partition_is_read_by_several_tasks(broker: Any, connection: AnyConnection) -> None:
+def test_a_large_partition_is_read_by_several_tasks(broker: Any, connection: Session) -> None:
     connection.execute("select pgq.create_topic('large', partitions => 1)")
     connection.execute(
         "select pgq.publish_batch('large', bodies => array_fill('x'::bytea, array[500001]))"
@@ -111,7 +105,7 @@ def test_offsets_may_come_as_kafkas_json(broker: Any, topic: str) -> None:
     assert [(row.partition, row.offset) for row in frame.collect()] == [(0, 1000)]
 
 
-def test_times_bound_it(broker: Any, connection: AnyConnection, clock: Clock) -> None:
+def test_times_bound_it(broker: Any, connection: Session, clock: Clock) -> None:
     connection.execute("select pgq.create_topic('timed', partitions => 1)")
     moments = []
     for number in range(4):
@@ -137,7 +131,7 @@ def test_an_empty_range_is_an_empty_frame(broker: Any, topic: str) -> None:
     assert "value" in frame.columns
 
 
-def remove_the_first_messages(connection: AnyConnection, clock: Clock) -> None:
+def remove_the_first_messages(connection: Session, clock: Clock) -> None:
     """Let retention take away what there is, and publish anew."""
     for _ in range(6):
         clock.advance("3 days")
@@ -152,7 +146,7 @@ def remove_the_first_messages(connection: AnyConnection, clock: Clock) -> None:
 
 
 def test_what_retention_took_away_is_an_error(
-    broker: Any, topic: str, connection: AnyConnection, clock: Clock
+    broker: Any, topic: str, connection: Session, clock: Clock
 ) -> None:
     planned = broker.read(topic)
     remove_the_first_messages(connection, clock)
@@ -165,7 +159,7 @@ def test_what_retention_took_away_is_an_error(
 
 
 def test_what_retention_took_away_can_be_left_out(
-    broker: Any, topic: str, connection: AnyConnection, clock: Clock
+    broker: Any, topic: str, connection: Session, clock: Clock
 ) -> None:
     remove_the_first_messages(connection, clock)
     (kept,) = connection.execute("select count(*) from pgq.messages").fetchone() or (0,)
@@ -217,7 +211,7 @@ def test_filters_and_columns_go_to_the_database(broker: Any, topic: str) -> None
 
 
 def test_jobs_that_ended_are_read_from_the_archive_and_the_dead_letters(
-    spark: Any, broker: Any, connection: AnyConnection
+    spark: Any, broker: Any, connection: Session
 ) -> None:
     connection.execute("select pgq.create_queue('mail', max_attempts => 1, backoff => '0')")
     connection.execute("select pgq.create_queue('other')")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from pyspark.sql import functions as F
 
-AnyConnection = psycopg.Connection[Any]
+from support.session import Session
 
 MODES = ["atomic", "fast"]
 
@@ -44,7 +43,7 @@ def stream(spark: Any, tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def numbers(connection: AnyConnection) -> Any:
+def numbers(connection: Session) -> Any:
     connection.execute("select pgq.create_topic('numbers', partitions => 2)")
 
     def found() -> list[int]:
@@ -79,7 +78,7 @@ def test_a_batch_that_runs_again_is_written_once(
 
 
 def test_rows_can_be_transformed_and_become_jobs(
-    broker: Any, stream: Any, connection: AnyConnection, tmp_path: Path
+    broker: Any, stream: Any, connection: Session, tmp_path: Path
 ) -> None:
     connection.execute("select pgq.create_queue('work')")
     sink = broker.sink(

@@ -9,8 +9,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from log_support import Log, new_topic
-from support import Clock
+from support.clock import Clock
+from support.log import new_topic
+from support.session import Session
 
 pytest.importorskip("pyspark")
 
@@ -18,9 +19,9 @@ Location = tuple[str, dict[str, str]]
 
 
 @pytest.fixture
-def own(connection: psycopg.Connection[Any]) -> Log:
+def own(connection: psycopg.Connection[Any]) -> Session:
     """The log in a database of the test's own."""
-    return Log(connection)
+    return connection
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def offsets(topic: str, *next_offsets: int) -> str:
     return json.dumps({topic: {str(place): offset for place, offset in enumerate(next_offsets)}})
 
 
-def remove(log: Log, clock: Clock) -> None:
+def remove(log: Session, clock: Clock) -> None:
     """Let all that is stored become older than its retention, and truncate its segments."""
     log.publish(topic=new_topic(log, groups=()), payload=0)
     for move in ("3 days", "0", "8 days", "0"):
@@ -65,7 +66,7 @@ def remove(log: Log, clock: Clock) -> None:
 # ---------------------------------------------------------------------------- contents
 
 
-def test_columns_are_those_of_kafka(load: Any, own: Log) -> None:
+def test_columns_are_those_of_kafka(load: Any, own: Session) -> None:
     frame = load(new_topic(own))
     assert [(field.name, field.dataType.simpleString()) for field in frame.schema] == [
         ("key", "binary"),
@@ -79,7 +80,7 @@ def test_columns_are_those_of_kafka(load: Any, own: Log) -> None:
     assert frame.collect() == []
 
 
-def test_messages_arrive_as_they_are(load: Any, broker: Any, own: Log) -> None:
+def test_messages_arrive_as_they_are(load: Any, broker: Any, own: Session) -> None:
     topic = new_topic(own)
     own.publish(
         topic=topic,
@@ -116,7 +117,7 @@ def test_messages_arrive_as_they_are(load: Any, broker: Any, own: Log) -> None:
         assert row == other
 
 
-def test_many_messages_and_large_ones(load: Any, own: Log) -> None:
+def test_many_messages_and_large_ones(load: Any, own: Session) -> None:
     """Several chunks, several batches, messages larger than a batch; each one is read once."""
     topic = new_topic(own, partitions=2)
     own.publish_batch(topic=topic, partition=0, bodies=[b"%d" % n for n in range(1, 30_001)])
@@ -132,7 +133,7 @@ def test_many_messages_and_large_ones(load: Any, own: Log) -> None:
     assert [bytes(row["value"]) for row in got] == [b"small", *large, b"small"]
 
 
-def test_the_first_action_decides_what_is_read(load: Any, own: Log) -> None:
+def test_the_first_action_decides_what_is_read(load: Any, own: Session) -> None:
     topic = new_topic(own, messages=3)
     frame = load(topic)
     assert frame.count() == 3
@@ -144,7 +145,7 @@ def test_the_first_action_decides_what_is_read(load: Any, own: Log) -> None:
 # ---------------------------------------------------------------------------- where
 
 
-def test_offsets(load: Any, own: Log) -> None:
+def test_offsets(load: Any, own: Session) -> None:
     """The start is included, the end is not."""
     topic = new_topic(own, partitions=2, messages=5)
     found = load(topic, startingOffsets=offsets(topic, 2, -2), endingOffsets=offsets(topic, 4, -1))
@@ -154,7 +155,7 @@ def test_offsets(load: Any, own: Log) -> None:
     assert load(topic, startingoffsets="EARLIEST", endingoffsets="latest").count() == 10
 
 
-def test_offsets_that_are_not_there(load: Any, own: Log) -> None:
+def test_offsets_that_are_not_there(load: Any, own: Session) -> None:
     topic = new_topic(own, partitions=2, messages=5)
     assert "give one for each" in failure(load(topic, startingOffsets=offsets(topic, 1)))
     assert "give one for each" in failure(load(topic, endingOffsets=offsets(topic, 1, 1, 1)))
@@ -164,7 +165,7 @@ def test_offsets_that_are_not_there(load: Any, own: Log) -> None:
     assert load(topic, endingOffsets=offsets(topic, 3, 7), failOnDataLoss=False).count() == 7
 
 
-def test_timestamps(load: Any, own: Log, clock: Clock) -> None:
+def test_timestamps(load: Any, own: Session, clock: Clock) -> None:
     topic = new_topic(own, partitions=2)
     times = []
     for number in range(4):
@@ -185,7 +186,7 @@ def test_timestamps(load: Any, own: Log, clock: Clock) -> None:
     assert both.count() == 2
 
 
-def test_tasks(load: Any, own: Log) -> None:
+def test_tasks(load: Any, own: Session) -> None:
     topic = new_topic(own, partitions=2, messages=4)
     for wanted, tasks in ((None, 2), (1, 2), (4, 4), (100, 8)):
         options = {} if wanted is None else {"minPartitions": wanted}
@@ -208,7 +209,7 @@ def test_a_topic_that_is_not_there(load: Any) -> None:
     assert 'unknown topic "nowhere"' in failure(load("nowhere"))
 
 
-def test_what_retention_removed(load: Any, own: Log, clock: Clock) -> None:
+def test_what_retention_removed(load: Any, own: Session, clock: Clock) -> None:
     topic = new_topic(own, messages=3)
     remove(own, clock)
     own.publish_batch(topic=topic, payloads=[4, 5])
@@ -220,7 +221,9 @@ def test_what_retention_removed(load: Any, own: Log, clock: Clock) -> None:
     assert places(found) == [(0, 4), (0, 5)]
 
 
-def test_what_retention_removes_between_plan_and_task(load: Any, own: Log, clock: Clock) -> None:
+def test_what_retention_removes_between_plan_and_task(
+    load: Any, own: Session, clock: Clock
+) -> None:
     topic = new_topic(own, messages=3)
     own.publish_batch(topic=new_topic(own), payloads=[1])
     frames = [load(topic, failOnDataLoss=fails, minPartitions=2) for fails in (True, False)]
@@ -235,7 +238,7 @@ def test_what_retention_removes_between_plan_and_task(load: Any, own: Log, clock
     assert [places(frame) for frame in frames] == [[(0, 4), (0, 5)]] * 2
 
 
-def test_a_topic_made_anew(load: Any, own: Log) -> None:
+def test_a_topic_made_anew(load: Any, own: Session) -> None:
     topic = new_topic(own, messages=3)
     row = own.execute("select partition_id from pgq.partition").fetchone()
     assert row is not None
@@ -248,7 +251,7 @@ def test_a_topic_made_anew(load: Any, own: Log) -> None:
 
 
 def test_a_role_that_may_only_read(
-    load: Any, own: Log, connection: psycopg.Connection[Any]
+    load: Any, own: Session, connection: psycopg.Connection[Any]
 ) -> None:
     topic = new_topic(own, messages=3)
     role = sql.Identifier("pgq source reader")

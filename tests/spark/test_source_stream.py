@@ -17,22 +17,23 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from log_support import Log, new_topic
-from support import Clock, wait_until
+from support.clock import Clock
+from support.log import new_topic
+from support.session import Connect, Session
+from support.waiting import wait_until
 
 pytest.importorskip("pyspark")
 
 Location = tuple[str, dict[str, str]]
-Connect = Callable[..., "psycopg.Connection[Any]"]
 PASSWORD = "S3CRET-of-the-stream"
 DRIVER = Path(__file__).resolve().parent / "source_driver.py"
 PATIENCE = 120.0
 
 
 @pytest.fixture
-def own(connection: psycopg.Connection[Any]) -> Log:
+def own(connection: psycopg.Connection[Any]) -> Session:
     """The log in a database of the test's own."""
-    return Log(connection)
+    return connection
 
 
 class Stream:
@@ -141,7 +142,7 @@ def sources(query: Any) -> list[dict[str, Any]]:
     return [json.loads(progress.json)["sources"][0] for progress in query.recentProgress]
 
 
-def remove(log: Log, clock: Clock) -> None:
+def remove(log: Session, clock: Clock) -> None:
     """Let all that is stored become older than its retention, and truncate its segments."""
     log.publish(topic=new_topic(log, groups=()), payload=0)
     for move in ("3 days", "0", "8 days", "0"):
@@ -152,7 +153,7 @@ def remove(log: Log, clock: Clock) -> None:
 # ---------------------------------------------------------------------------- batches
 
 
-def test_each_message_once_over_restarts(stream: Stream, own: Log) -> None:
+def test_each_message_once_over_restarts(stream: Stream, own: Session) -> None:
     topic = new_topic(own, partitions=2, messages=3)
     assert stream.run(topic, startingOffsets="earliest") == [
         [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]
@@ -163,10 +164,10 @@ def test_each_message_once_over_restarts(stream: Stream, own: Log) -> None:
     assert stream.run(topic, startingOffsets="earliest")[1:] == [[(1, 4)]]
 
 
-def test_limits_and_what_comes_later(stream: Stream, own: Log, connect: Connect) -> None:
+def test_limits_and_what_comes_later(stream: Stream, own: Session, connect: Connect) -> None:
     """AvailableNow takes what was there at its start, in batches within the limit."""
     topic = new_topic(own, partitions=2, messages=5)
-    late = Log(connect(autocommit=True))
+    late = connect(autocommit=True)
 
     def publish(batch_id: int) -> None:
         late.publish(topic=topic, payload=6, partition=batch_id % 2)
@@ -189,7 +190,7 @@ def test_limits_and_what_comes_later(stream: Stream, own: Log, connect: Connect)
     assert sorted(chain(*second)) == [(0, 6), (0, 7), (1, 6), (1, 7)]
 
 
-def test_a_stream_begins_at_the_latest(stream: Stream, own: Log) -> None:
+def test_a_stream_begins_at_the_latest(stream: Stream, own: Session) -> None:
     """By default; and a connection that was cut between two batches does not end the query."""
     topic = new_topic(own, messages=2)
     query = stream.start(topic, available_now=False)
@@ -211,7 +212,7 @@ def test_a_stream_begins_at_the_latest(stream: Stream, own: Log) -> None:
     wait_until(lambda: own.execute(planners).fetchone() is None, what="for the connection to end")
 
 
-def test_the_latest_is_that_of_the_first_run(stream: Stream, own: Log) -> None:
+def test_the_latest_is_that_of_the_first_run(stream: Stream, own: Session) -> None:
     """Also if nothing was there to read; what comes between two runs is not passed over."""
     topic = new_topic(own, messages=2)
     assert stream.run(topic) == []
@@ -220,7 +221,9 @@ def test_the_latest_is_that_of_the_first_run(stream: Stream, own: Log) -> None:
 
 
 @pytest.mark.parametrize("source", ["pgq", "pgq_plain"])
-def test_a_first_batch_that_is_repeated(stream: Stream, plain: str, own: Log, source: str) -> None:
+def test_a_first_batch_that_is_repeated(
+    stream: Stream, plain: str, own: Session, source: str
+) -> None:
     """It has the messages that it had, wherever a new stream would begin by now."""
     stream.source = source
     topic = new_topic(own, messages=4)
@@ -237,7 +240,7 @@ def test_a_first_batch_that_is_repeated(stream: Stream, plain: str, own: Log, so
     assert stream.run(topic, startingOffsets="latest") == [[(0, 3), (0, 4)], [(0, 5)]]
 
 
-def test_where_a_stream_begins(stream: Stream, own: Log, clock: Clock) -> None:
+def test_where_a_stream_begins(stream: Stream, own: Session, clock: Clock) -> None:
     topic = new_topic(own, messages=2)
     clock.advance("1 hour")
     row = own.execute("select (extract(epoch from pgq._clock()) * 1000)::bigint - 1").fetchone()
@@ -251,7 +254,7 @@ def test_where_a_stream_begins(stream: Stream, own: Log, clock: Clock) -> None:
         assert stream.run(topic, **options) == [[(0, n) for n in range(3 - number, 5)]]
 
 
-def test_partitions_that_are_added(stream: Stream, own: Log) -> None:
+def test_partitions_that_are_added(stream: Stream, own: Session) -> None:
     """While a query runs, and between two: they are read from their beginnings."""
     topic = new_topic(own, messages=1)
     query = stream.start(topic, available_now=False, startingOffsets="earliest")
@@ -265,7 +268,7 @@ def test_partitions_that_are_added(stream: Stream, own: Log) -> None:
     assert stream.run(topic) == [[(0, 1)], [(1, 1)], [(2, 1), (2, 2)]]
 
 
-def test_a_reader_without_limits(stream: Stream, plain: str, own: Log) -> None:
+def test_a_reader_without_limits(stream: Stream, plain: str, own: Session) -> None:
     """The one for Spark before 4.2, which later versions can run as well."""
     stream.source = plain
     topic = new_topic(own, messages=2)
@@ -280,7 +283,7 @@ def test_a_reader_without_limits(stream: Stream, plain: str, own: Log) -> None:
 # ---------------------------------------------------------------------------- data loss
 
 
-def test_what_retention_removed(stream: Stream, own: Log, clock: Clock) -> None:
+def test_what_retention_removed(stream: Stream, own: Session, clock: Clock) -> None:
     topic = new_topic(own, messages=2)
     stream.run(topic, startingOffsets="earliest")
     own.publish_batch(topic=topic, payloads=[3, 4])
@@ -296,7 +299,7 @@ def test_what_retention_removed(stream: Stream, own: Log, clock: Clock) -> None:
     assert stream.run(topic)[2:] == [[(0, 7)]]
 
 
-def test_a_topic_made_anew(stream: Stream, own: Log) -> None:
+def test_a_topic_made_anew(stream: Stream, own: Session) -> None:
     topic = new_topic(own, messages=3)
     stream.run(topic, startingOffsets="earliest")
     own.execute("select pgq.drop_topic(topic => %s)", [topic])
@@ -306,13 +309,13 @@ def test_a_topic_made_anew(stream: Stream, own: Log) -> None:
     assert stream.run(topic, failOnDataLoss="false")[1:] == [[(0, n) for n in range(1, 6)]]
 
 
-def test_a_checkpoint_of_another_topic(stream: Stream, own: Log) -> None:
+def test_a_checkpoint_of_another_topic(stream: Stream, own: Session) -> None:
     topic, other = new_topic(own, messages=1), new_topic(own, messages=1)
     stream.run(topic, startingOffsets="earliest")
     assert f"but of '{topic}'" in stream.fail(other)
 
 
-def test_a_checkpoint_ahead_of_the_topic(stream: Stream, own: Log) -> None:
+def test_a_checkpoint_ahead_of_the_topic(stream: Stream, own: Session) -> None:
     """As after a restore of an older state: an error, or nothing is read until it is there."""
     topic = new_topic(own, messages=3)
     stream.run(topic, startingOffsets="earliest")
@@ -331,7 +334,7 @@ def test_a_checkpoint_ahead_of_the_topic(stream: Stream, own: Log) -> None:
 
 @pytest.mark.parametrize("form", ["jdbc", "properties", "libpq"])
 def test_the_password_is_shown_nowhere(
-    stream: Stream, spark: Any, own: Log, location: Location, form: str
+    stream: Stream, spark: Any, own: Session, location: Location, form: str
 ) -> None:
     """Not in plans, progress, descriptions or errors, whichever way it is given."""
     from pgq.spark._source import PgqDataSource
@@ -402,7 +405,7 @@ $$;
 def test_a_driver_that_is_killed(
     spark: Any,
     broker: Any,
-    own: Log,
+    own: Session,
     connect: Connect,
     location: Location,
     tmp_path: Path,
@@ -430,7 +433,7 @@ def test_a_driver_that_is_killed(
         "stop": "planned" if step == "writing" else step,
     }
     log = tmp_path / "log"
-    lock = Log(connect())
+    lock = connect()
     if step == "reading":
         own.execute(GATE)
         lock.execute("select pg_advisory_xact_lock(1)")
@@ -484,7 +487,7 @@ BACKENDS = (
 )
 
 
-def published(log: Log, topic: str) -> list[bytes]:
+def published(log: Session, topic: str) -> list[bytes]:
     """The bodies of all messages of a topic."""
     rows = log.execute("select body from pgq.messages where topic = %s", [topic]).fetchall()
     return [row[0] for row in rows]

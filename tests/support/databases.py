@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from pytest_postgresql.janitor import DatabaseJanitor
 
-from support import load_pgq
+from support.house import load_pgq
 
 __all__ = ["Databases"]
 

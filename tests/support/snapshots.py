@@ -7,23 +7,24 @@ from typing import Any
 
 import psycopg
 
-__all__ = ["STRICT", "TRY_AGAIN", "answer_of", "old_session", "second_answer_of"]
+from support.session import Connect, Session
 
-AnyConnection = psycopg.Connection[Any]
-Connect = Callable[..., AnyConnection]
+__all__ = ["LEVELS", "TRY_AGAIN", "answer_of", "old_session", "second_answer_of"]
 
-STRICT = ["repeatable read", "serializable"]
+LEVELS = ["repeatable read", "serializable"]
+"""Those above READ COMMITTED, at which a transaction keeps its snapshot."""
+
 TRY_AGAIN = "try again"
 
 
-def old_session(connect: Connect, level: str) -> AnyConnection:
-    """A session above READ COMMITTED whose snapshot is taken."""
+def old_session(connect: Connect, level: str) -> Session:
+    """A session in a transaction that goes on seeing what is committed now; it holds no locks."""
     session = connect(isolation_level=level)
-    session.execute("select count(*) from pgq.queue")
+    session.execute("select 1")
     return session
 
 
-def answer_of(session: AnyConnection, work: Callable[[], Any], *also: str) -> Any:
+def answer_of(session: Session, work: Callable[[], Any], *also: str) -> Any:
     """What a call and its commit have come to; TRY_AGAIN for 40001, and for codes given."""
     try:
         result = work()
@@ -37,7 +38,7 @@ def answer_of(session: AnyConnection, work: Callable[[], Any], *also: str) -> An
 
 
 def second_answer_of(
-    session: AnyConnection, work: Callable[[], Any], between: Callable[[], Any] = lambda: None
+    session: Session, work: Callable[[], Any], between: Callable[[], Any] = lambda: None
 ) -> Any:
     """The same, tried once more after a 40001; ``between`` checks what that has left."""
     answer = answer_of(session, work)

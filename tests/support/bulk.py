@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import psycopg
 
-from log_support import aside, new_name
-from pgq import Client
-from support import backend_pid, wait_until_blocked
-
-Result = TypeVar("Result")
+from support.session import Session
 
 __all__ = [
     "NOBODY",
     "begin",
-    "blocked",
     "contents_of",
-    "new_queue",
-    "new_topic",
     "numbers",
     "pack",
     "stage",
@@ -43,23 +35,13 @@ def numbers(first: int, last: int) -> list[bytes]:
     return [str(number).encode() for number in range(first, last + 1)]
 
 
-def new_topic(client: Client, partitions: int = 1) -> str:
-    """A new topic."""
-    return client.create_topic(new_name("bulk"), partitions=partitions).topic
-
-
-def new_queue(client: Client) -> str:
-    """A new queue."""
-    return client.create_queue(new_name("bulk")).queue
-
-
-def begin(client: Client, **target: Any) -> UUID:
+def begin(session: Session, **target: Any) -> UUID:
     """Begin a write and return its id."""
-    return client.begin_write(**target).write_id
+    return session.begin_write(**target).write_id
 
 
 def stage(
-    client: Client,
+    session: Session,
     write_id: UUID,
     contents: Sequence[bytes],
     *,
@@ -73,16 +55,27 @@ def stage(
     """Write one chunk of bytes or JSON, the only one of its task unless said otherwise."""
     packed, lengths = pack(contents)
     more["packed_payloads" if json else "packed_bodies"] = packed
-    return client.write_chunk(
-        write_id, task, attempt, chunk, lengths, last_chunk=last_chunk, **more
+    return session.write_chunk(
+        write_id=write_id,
+        task=task,
+        task_attempt=attempt,
+        chunk=chunk,
+        lengths=lengths,
+        last_chunk=last_chunk,
+        **more,
     )
 
 
-def contents_of(client: Client, topic: str) -> dict[int, list[Any]]:
+def contents_of(session: Session, topic: str) -> dict[int, list[Any]]:
     """What each partition that has something holds, in the order of offsets."""
     found = {}
-    for place in client.list_offsets(topic):
-        messages = client.fetch_range(topic, place.partition, place.first_offset, place.last_offset)
+    for place in session.list_offsets(topic=topic):
+        messages = session.fetch_range(
+            topic=topic,
+            partition=place.partition,
+            first_offset=place.first_offset,
+            last_offset=place.last_offset,
+        )
         if messages:
             found[place.partition] = [
                 message.payload if message.body is None else message.body for message in messages
@@ -90,9 +83,9 @@ def contents_of(client: Client, topic: str) -> dict[int, list[Any]]:
     return found
 
 
-def waiting(client: Client, queue: str) -> list[Any]:
+def waiting(session: Session, queue: str) -> list[Any]:
     """The contents of the jobs of a queue, in the order of claims; they are claimed by this."""
-    jobs = client.claim_job(queue, max_jobs=1000)
+    jobs = session.claim_job(queue=queue, max_jobs=1000)
     return [job.payload if job.body is None else job.body for job in jobs]
 
 
@@ -112,11 +105,3 @@ def staged(connection: psycopg.Connection[Any], write_id: UUID | None = None) ->
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def blocked(observer: Client, waiter: Client, work: Callable[[], Result]) -> Future[Result]:
-    """Run something on the waiter's connection and return once it waits for a lock."""
-    future = aside(work)
-    wait_until_blocked(observer.connection, backend_pid(waiter.connection))
-    assert not future.done()
-    return future

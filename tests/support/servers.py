@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import psutil
 
 from pgq.embedded import Server
-from support import MIGRATIONS, ROOT
+from support.house import MIGRATIONS, ROOT
 
 __all__ = ["FAST", "start"]
 

@@ -11,7 +11,7 @@ import pgq.migrate
 from build import migration_path, version
 from pgq.embedded import Server
 from pgq.migrate import migrate, plan
-from support import MIGRATIONS
+from support.house import MIGRATIONS
 
 __all__ = ["CHAINS", "ROUTES"]
 
