@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
+import pytest
 
 from log_support import aside, new_name
 from pgq import Client
@@ -16,6 +17,7 @@ from support import backend_pid, wait_until_blocked
 Result = TypeVar("Result")
 
 __all__ = [
+    "MODES",
     "NOBODY",
     "begin",
     "blocked",
@@ -28,6 +30,9 @@ __all__ = [
     "staged",
     "waiting",
 ]
+
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+"""For tests that hold for both kinds of writes."""
 
 NOBODY = UUID("00000000-0000-0000-0000-000000000000")
 """The id of no write."""

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from bulk_support import (
+    MODES,
     begin,
     contents_of,
     new_queue,
@@ -54,7 +55,7 @@ def known(connection: AnyConnection) -> set[UUID]:
     return {row[0] for row in connection.execute("select write_id from pgq.bulk_write").fetchall()}
 
 
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+@MODES
 def test_a_write_past_its_timeout(
     client: Client, connection: AnyConnection, clock: Clock, atomic: bool
 ) -> None:

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from bulk_support import (
+    MODES,
     NOBODY,
     begin,
     contents_of,
@@ -239,7 +240,7 @@ def test_chunks_in_several_transactions(client: Client, connect: Connect) -> Non
     assert contents_of(client, topic) == {}
 
 
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+@MODES
 def test_another_number_than_expected(client: Client, atomic: bool) -> None:
     """22023 and nothing is changed: the right number is taken afterwards."""
     topic = new_topic(client)
@@ -282,7 +283,7 @@ def test_dropped_targets(client: Client) -> None:
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+@MODES
 def test_an_old_snapshot_would_lose_messages(
     client: Client, connect: Connect, level: str, atomic: bool
 ) -> None:

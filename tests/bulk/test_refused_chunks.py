@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from bulk_support import (
+    MODES,
     begin,
     contents_of,
     new_queue,
@@ -23,7 +24,6 @@ from pgq import Client
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 
 
 @pytest.mark.parametrize(

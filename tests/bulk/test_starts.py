@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bulk_support import begin, contents_of, new_topic, numbers, pack, stage
+from bulk_support import MODES, begin, contents_of, new_topic, numbers, pack, stage
 from pgq import Client
 
 CONTENTS = [b"one", b"", b"three", b"\x00\xff"]
@@ -22,7 +22,7 @@ def write(client: Client, write_id: Any, contents: list[bytes], **more: Any) -> 
     return stage(client, write_id, contents, starts=starts_of(pack(contents)[1]), **more)
 
 
-@pytest.mark.parametrize("atomic", [True, False])
+@MODES
 def test_contents_arrive_as_they_were(client: Client, atomic: bool) -> None:
     topic = new_topic(client)
     write_id = begin(client, topic=topic, atomic=atomic)
@@ -37,7 +37,7 @@ def test_contents_arrive_as_they_were(client: Client, atomic: bool) -> None:
     ]
 
 
-@pytest.mark.parametrize("atomic", [True, False])
+@MODES
 def test_chunks_follow_each_other_without_gaps(client: Client, atomic: bool) -> None:
     topic = new_topic(client)
     client.publish(topic, body=b"before")
@@ -87,7 +87,7 @@ def test_a_chunk_of_an_attempt_that_comes_again_is_left_out(client: Client) -> N
     assert client.commit_write(write_id).messages == 4
 
 
-@pytest.mark.parametrize("atomic", [True, False])
+@MODES
 @pytest.mark.parametrize(
     ("lengths", "starts", "code"),
     [

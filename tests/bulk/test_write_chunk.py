@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from bulk_support import (
+    MODES,
     NOBODY,
     begin,
     contents_of,
@@ -26,7 +27,6 @@ from pgq import Client
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 
 
 def chunk(**changed: Any) -> dict[str, Any]:

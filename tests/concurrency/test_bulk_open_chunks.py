@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from bulk_support import (
+    MODES,
     begin,
     blocked,
     contents_of,
@@ -25,7 +26,6 @@ from support import backend_pid
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 LEVELS = pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
 OLD_SNAPSHOTS = pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 COMMITS = pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])

@@ -9,13 +9,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from bulk_support import begin, contents_of, new_topic, numbers, stage
+from bulk_support import MODES, begin, contents_of, new_topic, numbers, stage
 from log_support import refused
 from pgq import Client
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 FUNCTIONS = ("begin_write", "write_chunk", "commit_write", "abort_write")
 
 

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from bulk_support import (
+    MODES,
     begin,
     blocked,
     contents_of,
@@ -24,7 +25,6 @@ from pgq import Client, WriteLost
 
 AnyConnection = psycopg.Connection[Any]
 Connect = Callable[..., AnyConnection]
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 
 
 @pytest.fixture

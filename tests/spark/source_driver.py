@@ -11,9 +11,14 @@ import json
 import sys
 from typing import Any
 
+<<<<<<< HEAD
 from pgq.local_spark import local_session
 from pgq.spark import Pgq
 from pgq.spark._source import PgqDataSource
+=======
+from pgq.spark import Pgq, PgqDataSource
+from pgq.spark._local import local_session
+>>>>>>> spark
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -21,7 +26,7 @@ def main(settings: dict[str, Any]) -> None:
     spark.sparkContext.setLogLevel("INFO")
     spark.dataSource.register(PgqDataSource)
     sink = Pgq(spark, settings["url"], settings["properties"]).sink(
-        settings["output"], producer="query"
+        topic=settings["output"], producer="query"
     )
 
     def reached(step: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bulk_support import contents_of, new_queue, new_topic, staged, waiting
+from bulk_support import MODES, contents_of, new_queue, new_topic, staged, waiting
 from cluster_support import Driver, Talkative, all_that_it_says, grant, guarded_role
 from pgq import Client
 from pgq.embedded import Server
@@ -71,9 +71,11 @@ def order(client: Client, location: Location, role: str) -> dict[str, Any]:
 NUMBERS = [str(number).encode() for number in range(10)]
 
 
-@pytest.mark.parametrize("mode", ["atomic", "fast"])
-def test_publish_and_read(driver: Driver, client: Client, order: dict[str, Any], mode: str) -> None:
-    options = {"mode": mode, "producer": "p", "seq": 1, "chunk_rows": 2}
+@MODES
+def test_publish_and_read(
+    driver: Driver, client: Client, order: dict[str, Any], atomic: bool
+) -> None:
+    options = {"atomic": atomic, "producer": "p", "seq": 1, "chunk_rows": 2}
     first = driver.run("publish", **{**order, "options": options})
     again = driver.run("publish", **{**order, "options": options})
     assert (first, again) == (

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from pyspark.sql import functions as F
 
-AnyConnection = psycopg.Connection[Any]
+from bulk_support import MODES
 
-MODES = ["atomic", "fast"]
+AnyConnection = psycopg.Connection[Any]
 
 
 class CrashError(RuntimeError):
@@ -54,12 +54,12 @@ def numbers(connection: AnyConnection) -> Any:
     return found
 
 
-@pytest.mark.parametrize("mode", MODES)
+@MODES
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_batch_that_runs_again_is_written_once(
-    broker: Any, stream: Any, numbers: Any, tmp_path: Path, mode: str, when: str
+    broker: Any, stream: Any, numbers: Any, tmp_path: Path, atomic: bool, when: str
 ) -> None:
-    sink = broker.sink("numbers", producer="copy", mode=mode)
+    sink = broker.sink(topic="numbers", producer="copy", atomic=atomic)
     armed = [True]
 
     def crashing(frame: Any, batch_id: int) -> None:
@@ -96,4 +96,4 @@ def test_a_sink_has_one_target(broker: Any) -> None:
     with pytest.raises(ValueError, match="a topic or to a queue"):
         broker.sink(producer="p")
     with pytest.raises(ValueError, match="a topic or to a queue"):
-        broker.sink("t", producer="p", queue="q")
+        broker.sink(topic="t", producer="p", queue="q")
