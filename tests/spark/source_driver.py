@@ -11,14 +11,8 @@ import json
 import sys
 from typing import Any
 
-<<<<<<< HEAD
 from pgq.local_spark import local_session
-from pgq.spark import Pgq
-from pgq.spark._source import PgqDataSource
-=======
 from pgq.spark import Pgq, PgqDataSource
-from pgq.spark._local import local_session
->>>>>>> spark
 
 
 def main(settings: dict[str, Any]) -> None:

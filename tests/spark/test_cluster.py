@@ -11,14 +11,8 @@ import pytest
 from bulk_support import staged
 from cluster_support import PATIENCE, Cluster, Driver
 from log_support import aside
-<<<<<<< HEAD
-from pgq import Client, WriteLost
 from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
-from support import wait_until
-=======
-from pgq.spark._local import SparkSetupError, find_java, find_jdbc_driver
 from stage_support import PASSWORD, ROWS, TASKS, Stage
->>>>>>> spark
 
 pytest.importorskip("pyspark")
 
@@ -128,16 +122,7 @@ def test_a_password_is_in_no_log_of_the_cluster(
 # ---------------------------------------------------------------------------- killed drivers
 
 
-<<<<<<< HEAD
-def publish_here(broker: Any, stage: Stage) -> Any:
-    """The same write by the session of the tests, another driver."""
-    numbers = broker._spark.range(0, ROWS, 1, TASKS).selectExpr("cast(id as string) as value")
-    return broker.publish(numbers, stage.topic, **stage.order()["options"])
-
-
 @pytest.mark.slow
-=======
->>>>>>> spark
 def test_the_driver_is_killed_before_it_commits(
     local_driver: Driver, stage: Stage, broker: Any
 ) -> None:
