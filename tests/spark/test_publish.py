@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -221,6 +222,17 @@ def test_another_number_of_messages_than_expected_publishes_nothing(
     assert messages(connection) == []
     assert nothing_is_staged(connection)
     assert broker.publish(frame, topic=topic, expected_messages=10).messages == 10
+
+
+def test_for_how_long_a_write_may_stay_open(
+    spark: Any, broker: Any, connection: AnyConnection, topic: str
+) -> None:
+    """A day by default."""
+    for number, timeout in enumerate((None, timedelta(days=2, hours=3))):
+        options = {"producer": "p", "seq": number, "timeout": timeout}
+        broker.publish(spark.sql("select 'x' as value"), topic=topic, **options)
+    lengths = "select (expires_at - begun_at)::text from pgq.bulk_write order by seq"
+    assert connection.execute(lengths).fetchall() == [("1 day",), ("2 days 03:00:00",)]
 
 
 def test_an_unknown_topic_is_told_before_anything_runs(spark: Any, broker: Any) -> None:
