@@ -14,8 +14,8 @@ as $$
 declare
     differences text;
 begin
-    -- As texts, as which JSON writes them: a month and 30 days are two settings. Some clients know no
-    -- day, or no hour above 23, so 36 hours are the same as a day and 12 hours.
+    -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
+    -- know no hour above 23, as Python does, so a day and 12 hours are the same as 36 hours.
     select string_agg(
         format('%s: given %s, has %s', s.name, s.given, s.existing), '; '
         order by s.name
