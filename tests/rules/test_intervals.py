@@ -6,6 +6,7 @@ back and 360 days ahead equals zero and is five days less than nothing.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -103,6 +104,34 @@ def test_one_sign_is_accepted(connection: AnyConnection) -> None:
         if function == "create_queue":
             others["queue"] = f"new-{name}"
         call(connection, function, **others, **{name: length})
+
+
+def test_hours_and_days_agree(connection: AnyConnection) -> None:
+    """What exists with 36 hours is found by a day and 12 hours, as Python says it, and back."""
+    same = ("36 hours", "1 day 12 hours", timedelta(hours=36), "2160 minutes")
+    found = []
+    for number, (function, name) in enumerate(arguments(connection)):
+        if not function.startswith("create_"):
+            continue
+        for first in same:
+            names = {function.removeprefix("create_"): f"{name}-{number}-{same.index(first)}"}
+            made = call(connection, function, **names, **{name: first})
+            for again in same:
+                assert call(connection, function, **names, **{name: again}) == made
+            refused(connection, "MQ005", function, **names, **{name: "1 day 11:59:59"})
+        found.append(name)
+    assert len(found) == 7
+
+
+@pytest.mark.parametrize(("has", "given"), [("30 days", "1 month"), ("1 month", "30 days")])
+def test_a_month_does_not_agree_with_thirty_days(
+    connection: AnyConnection, has: str, given: str
+) -> None:
+    """They are two settings: one of them is longer, most of the time."""
+    call(connection, "create_topic", topic="t", retention=has)
+    call(connection, "create_queue", queue="q", retention=has)
+    refused(connection, "MQ005", "create_topic", topic="t", retention=given)
+    refused(connection, "MQ005", "create_queue", queue="q", retention=given)
 
 
 @pytest.mark.parametrize("other", ["1 mon", "30 days 00:00:00.000001", "4 weeks 2 days"])
