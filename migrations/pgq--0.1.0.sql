@@ -1302,7 +1302,8 @@ as $$
 declare
     differences text;
 begin
-    -- As texts, as which JSON writes them: a month and 30 days are two settings.
+    -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
+    -- know no hour above 23, as Python does, so a day and 12 hours are the same as 36 hours.
     select string_agg(
         format('%s: given %s, has %s', s.name, s.given, s.existing), '; '
         order by s.name
@@ -1322,7 +1323,16 @@ begin
             coalesce(_check_settings_equal.existing ->> n.name, 'no limit') as existing
         from unnest(_check_settings_equal.no_limit) as n (name)
     ) as s
-    where s.given <> s.existing;
+    where
+        case
+            when
+                s.name in ('backoff', 'backoff_max', 'delay', 'job_ttl', 'lease', 'retention')
+                and 'no limit' not in (s.given, s.existing)
+                then
+                    justify_hours(s.given::interval)::text
+                    <> justify_hours(s.existing::interval)::text
+            else s.given <> s.existing
+        end;
 
     if differences is not null then
         raise exception '% "%" already exists with other settings',

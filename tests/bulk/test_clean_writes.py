@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from support.bulk import begin, contents_of, numbers, stage, staged, waiting
+from support.bulk import MODES, begin, contents_of, numbers, stage, staged, waiting
 from support.clock import Clock
 from support.log import new_topic
 from support.queue import new_queue
@@ -39,7 +39,7 @@ def known(connection: Session) -> set[UUID]:
     return {row[0] for row in connection.execute("select write_id from pgq.bulk_write").fetchall()}
 
 
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+@MODES
 def test_a_write_past_its_timeout(connection: Session, clock: Clock, atomic: bool) -> None:
     """It is forgotten with all that was staged; those who come late are refused."""
     target = {"topic": new_topic(connection), "producer": "job", "seq": 1, "atomic": atomic}

@@ -7,7 +7,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from support.bulk import NOBODY, begin, contents_of, numbers, stage, staged, waiting
+from support.bulk import MODES, NOBODY, begin, contents_of, numbers, stage, staged, waiting
 from support.log import new_topic
 from support.queue import new_queue
 from support.session import Connect, Session, refused
@@ -224,7 +224,7 @@ def test_chunks_in_several_transactions(connection: Session, connect: Connect) -
     assert contents_of(connection, topic) == {}
 
 
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+@MODES
 def test_another_number_than_expected(connection: Session, atomic: bool) -> None:
     """22023 and nothing is changed: the right number is taken afterwards."""
     topic = new_topic(connection)
@@ -269,7 +269,7 @@ def test_dropped_targets(connection: Session) -> None:
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-@pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+@MODES
 def test_an_old_snapshot_would_lose_messages(
     connection: Session, connect: Connect, level: str, atomic: bool
 ) -> None:

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from support.bulk import begin, contents_of, numbers, stage, waiting
+from support.bulk import MODES, begin, contents_of, numbers, stage, waiting
 from support.log import new_topic
 from support.queue import new_queue
 from support.session import Connect, Session, refused
-
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.bulk import begin, contents_of, numbers, pack, stage
+from support.bulk import MODES, begin, contents_of, numbers, pack, stage
 from support.log import new_topic
 from support.session import Session
 
@@ -23,7 +23,7 @@ def write(connection: Session, write_id: Any, contents: list[bytes], **more: Any
     return stage(connection, write_id, contents, starts=starts_of(pack(contents)[1]), **more)
 
 
-@pytest.mark.parametrize("atomic", [True, False])
+@MODES
 def test_contents_arrive_as_they_were(connection: Session, atomic: bool) -> None:
     topic = new_topic(connection)
     write_id = begin(connection, topic=topic, atomic=atomic)
@@ -41,7 +41,7 @@ def test_contents_arrive_as_they_were(connection: Session, atomic: bool) -> None
     ]
 
 
-@pytest.mark.parametrize("atomic", [True, False])
+@MODES
 def test_chunks_follow_each_other_without_gaps(connection: Session, atomic: bool) -> None:
     topic = new_topic(connection)
     connection.publish(topic=topic, body=b"before")
@@ -95,7 +95,7 @@ def test_a_chunk_of_an_attempt_that_comes_again_is_left_out(connection: Session)
     assert connection.commit_write(write_id=write_id).messages == 4
 
 
-@pytest.mark.parametrize("atomic", [True, False])
+@MODES
 @pytest.mark.parametrize(
     ("lengths", "starts", "code"),
     [

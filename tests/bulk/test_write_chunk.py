@@ -8,12 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.bulk import NOBODY, begin, contents_of, numbers, pack, stage, staged, waiting
+from support.bulk import MODES, NOBODY, begin, contents_of, numbers, pack, stage, staged, waiting
 from support.log import new_topic
 from support.queue import new_queue
 from support.session import Connect, Session, refused
-
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 
 
 def chunk(**changed: Any) -> dict[str, Any]:

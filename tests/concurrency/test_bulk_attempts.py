@@ -7,12 +7,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.bulk import begin, contents_of, numbers, stage
+from support.bulk import MODES, begin, contents_of, numbers, stage
 from support.log import new_topic
 from support.session import Connect, Session, refused
 from support.waiting import PATIENCE, blocked
 
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 LEVELS = pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
 OLD_SNAPSHOTS = pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 COMMITS = pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])

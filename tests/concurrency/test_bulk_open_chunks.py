@@ -5,13 +5,12 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from support.bulk import begin, contents_of, numbers, stage, staged, waiting
+from support.bulk import MODES, begin, contents_of, numbers, stage, staged, waiting
 from support.log import new_topic
 from support.queue import new_queue
 from support.session import Connect, Session, refused
 from support.waiting import PATIENCE, blocked
 
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 LEVELS = pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
 OLD_SNAPSHOTS = pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 COMMITS = pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from psycopg import sql
 
-from support.bulk import begin, contents_of, numbers, stage
+from support.bulk import MODES, begin, contents_of, numbers, stage
 from support.log import new_topic
 from support.session import Connect, Session, refused
 
-MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
 FUNCTIONS = ("begin_write", "write_chunk", "commit_write", "abort_write")
 
 

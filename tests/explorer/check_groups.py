@@ -214,10 +214,10 @@ def check_groups(topics: list[Topic], history: History, link: Link) -> None:
     _check_fetched(topics, history)
     for topic in topics:
         for row in link.rows(f"select * from pgq.list_groups('{topic.name}')"):
-            _check_group(topic, row["consumer_group"], link)
+            _check_group(topic, row["consumer_group"], row["out_of_range"] == "error", link)
 
 
-def _check_group(topic: Topic, name: str, link: Link) -> None:
+def _check_group(topic: Topic, name: str, fails: bool, link: Link) -> None:
     history = topic.history
     mine = [e for e in topic.since_cut() if e.arguments.get("consumer_group") == name]
     dropped = max((e.order for e in mine if e.call == "drop_group"), default=(-1, 0, 0, 0))
@@ -244,7 +244,7 @@ def _check_group(topic: Topic, name: str, link: Link) -> None:
             if not position.wrong:
                 break
         position = positions[-1] if not positions[-1].wrong else positions[0]
-        _drain(position, link)
+        _drain(position, fails, link)
         for kind, text in position.wrong:
             history.violate(kind, text)
 
@@ -266,20 +266,20 @@ def _orders(events: list[Event]) -> Iterator[list[Event]]:
         yield [event for together in choice for own in together for event in own]
 
 
-def _drain(position: Position, link: Link) -> None:
+def _drain(position: Position, fails: bool, link: Link) -> None:
     topic = position.topic
     partition = position.partition
     last = topic.last[partition]
     member = f"{written(topic.name)}, {written(position.name)}"
     for _ in range(20):
         answer = link.ask(f"select * from pgq.consume({member}, 1000, {partition})")
-        if answer.code == "MQ004" and not position.skips:
+        if answer.code == "MQ004" and fails:
             first = topic.first[partition]
             at = position.at or 1
             if at >= first:
                 position.wrong.append(("raw error", f"{position} at {at}: {answer}"))
                 return
-            position.skips = True
+            fails, position.skips = False, True
             link.rows(f"select * from pgq.seek({member}, {partition}, start => 'earliest')")
             continue
         if answer.code is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -18,8 +16,7 @@ class HouseSteps(Machine):
 
     @rule(by=st.sampled_from([1, 5, 30, 200, 700]))
     def advance_clock(self, by: int) -> None:
-        self.broker.now += timedelta(seconds=by)
-        self.run.set_clock(self.broker.now)
+        self.move_clock(by)
 
     @rule(member=members, times=st.sampled_from([1, 1, 3]), undo=seldom)
     def cleanup(self, member: int, times: int, undo: bool) -> None:
@@ -32,7 +29,7 @@ class HouseSteps(Machine):
         """As in a life with regular cleanups: segments are sealed, closed, truncated."""
         for _ in range(3):
             self.cleanup(0, 2, False)
-            self.advance_clock(by)
+            self.move_clock(by)
         self.cleanup(0, 2, False)
 
     def observe_retention(self) -> None:

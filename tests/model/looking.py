@@ -61,12 +61,15 @@ class Looking(Machine):
 
     @invariant()
     def jobs_are_known(self) -> None:
-        """Also the times and tokens of theirs that no view shows."""
-        found = self.run.connections[1].execute(
+        """Also what no view shows: their times and tokens, and what they will bring."""
+        rows = self.run.connections[1].execute(
             "select q.queue, j.job_id, j.visible_at, j.expires_at, j.attempt, j.lease_token,"
-            " j.last_error from pgq.job as j inner join pgq.queue as q using (queue_id)"
+            " j.last_error, m.payload, m.body, m.key, m.headers"
+            " from pgq.job as j inner join pgq.queue as q using (queue_id)"
+            " left join pgq.message as m on m.segment = j.segment"
+            " and m.partition_id = j.partition_id and m.log_offset = j.log_offset"
         )
-        assert set(found.fetchall()) == {
+        assert {(*row[:7], str(Content(*row[7:]))) for row in rows} == {
             (
                 name,
                 job.job_id,
@@ -75,6 +78,7 @@ class Looking(Machine):
                 job.attempt,
                 job.lease_token,
                 job.last_error,
+                str(job.content),
             )
             for name, queue in self.broker.queues.items()
             for job in queue.jobs.values()

@@ -181,6 +181,11 @@ class Machine(RuleBasedStateMachine):
         if keep and not failed:
             self.check(self.broker, function, got, *arguments, **options)
 
+    def move_clock(self, by: int) -> None:
+        """Let so many seconds pass."""
+        self.broker.now += timedelta(seconds=by)
+        self.run.set_clock(self.broker.now)
+
     # -- contents ------------------------------------------------------------------------------
 
     def content(self, key: str | None = None) -> Content:

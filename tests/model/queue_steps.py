@@ -114,6 +114,27 @@ class QueueSteps(Machine):
         )
         self.note_claim(got)
 
+    @rule(member=members, queue=queues, data=st.data())
+    def try_again_and_again(self, member: int, queue: str, data: st.DataObject) -> None:
+        """Jobs are kept for longer, given back or lost, until some are dead; those are revived."""
+        for _ in range(data.draw(st.integers(1, 6))):
+            size, lease = data.draw(sizes), data.draw(leases)
+            got = self.step(member, "claim_job", queue, max_jobs=size, lease=lease, label=None)
+            self.note_claim(got)
+            what = data.draw(st.sampled_from(["keep", "give back", "lose"]))
+            if what == "lose":
+                self.move_clock(60)
+            if not isinstance(got, list) or not got or what == "lose":
+                continue
+            ids, token = [job.job_id for job in got], got[0].lease_token
+            if what == "keep":
+                self.step(member, "extend_lease_batch", ids, token, lease=data.draw(leases))
+            else:
+                error = data.draw(st.sampled_from([None, "no answer"]))
+                self.step(member, "nack_batch", ids, token, delay=timedelta(0), error=error)
+        if data.draw(st.booleans()):
+            self.step(member, "redrive", queue, job_id=None, all_jobs=True)
+
     @rule(member=members, which=choices, stale=seldom, undo=seldom, data=st.data())
     def end_jobs(
         self, member: int, which: int, stale: bool, undo: bool, data: st.DataObject

@@ -144,7 +144,7 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "max_attempts": (5, "5", "9"),
     "delay": ("0", "00:00:00", "00:00:03"),
     "job_ttl": ("14 days", "14 days", "3 days"),
-    "retention": ("48 hours", "48:00:00", "2 days"),
+    "retention": ("50 hours", "50:00:00", "2 days"),
     "backoff": ("0", "00:00:00", "00:00:07"),
     "backoff_max": ("1 hour", "01:00:00", "00:07:00"),
     "backoff_jitter": (0, "0", "0.5"),

@@ -165,6 +165,57 @@ def test_arguments_are_named_plainly(functions: list[Function]) -> None:
     refuse(broken())
 
 
+_CONTENTS = {
+    "payload": "payload",
+    "payloads": "payload",
+    "packed_payloads": "payload",
+    "key": "key",
+    "keys": "key",
+    "headers": "headers",
+    "body": "body",
+    "bodies": "body",
+    "packed_bodies": "body",
+}
+
+
+def test_arguments_come_in_one_order(functions: list[Function]) -> None:
+    """Behind what is written to come payload, key, headers, then the rest, and a body last."""
+
+    def broken() -> Iterator[str]:
+        for function in functions:
+            names = function.names[: function.inputs]
+            kinds = [_CONTENTS.get(name, "") for name in names]
+            if not (function.is_api and "payload" in kinds):
+                continue
+            start = kinds.index("payload")
+            if kinds[start : start + 3] != ["payload", "key", "headers"] or kinds[-1] != "body":
+                yield f"{function.signature}: {names}"
+
+    written = [function.name for function in functions if {*function.names} & {*_CONTENTS}]
+    assert {"publish", "publish_batch", "enqueue", "enqueue_batch", "write_chunk"} <= {*written}
+    refuse(broken())
+
+
+def test_who_has_lost_a_lease_is_told_in_one_of_three_ways(functions: list[Function]) -> None:
+    """False, an id that is left out, or MQ006; the first line of the comment says which."""
+
+    def broken() -> Iterator[str]:
+        for function in functions:
+            if not (function.is_api and "lease_token" in function.names[: function.inputs]):
+                continue
+            first = (function.comment or "").partition("\n")[0]
+            if function.name in ("commit_offset", "finish_and_claim"):
+                told = "; MQ006 w"
+            elif function.result == "boolean":
+                told = "; false when the caller does not hold it any more."
+            else:
+                told = "returns the ids of"
+            if told not in first:
+                yield f"{function.signature}: {first!r} without {told!r}"
+
+    refuse(broken())
+
+
 def test_a_name_means_one_type_in_the_whole_api(functions: list[Function]) -> None:
     types: dict[str, set[str]] = {}
     for function in functions:

@@ -6,6 +6,7 @@ back and 360 days ahead equals zero and is five days less than nothing.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -102,6 +103,32 @@ def test_one_sign_is_accepted(connection: Session) -> None:
         if function == "create_queue":
             others["queue"] = f"new-{name}"
         connection.call(function, **others, **{name: length})
+
+
+def test_hours_and_days_agree(connection: Session) -> None:
+    """What exists with 36 hours is found by a day and 12 hours, as Python says it, and back."""
+    same = ("36 hours", "1 day 12 hours", timedelta(hours=36), "2160 minutes")
+    found = []
+    for number, (function, name) in enumerate(arguments(connection)):
+        if not function.startswith("create_"):
+            continue
+        for first in same:
+            names = {function.removeprefix("create_"): f"{name}-{number}-{same.index(first)}"}
+            made = connection.call(function, **names, **{name: first})
+            for again in same:
+                assert connection.call(function, **names, **{name: again}) == made
+            refused("MQ005", connection.call, function, **names, **{name: "1 day 11:59:59"})
+        found.append(name)
+    assert len(found) == 7
+
+
+@pytest.mark.parametrize(("has", "given"), [("30 days", "1 month"), ("1 month", "30 days")])
+def test_a_month_does_not_agree_with_thirty_days(connection: Session, has: str, given: str) -> None:
+    """They are two settings: one of them is longer, most of the time."""
+    connection.create_topic(topic="t", retention=has)
+    connection.create_queue(queue="q", retention=has)
+    refused("MQ005", connection.create_topic, topic="t", retention=given)
+    refused("MQ005", connection.create_queue, queue="q", retention=given)
 
 
 @pytest.mark.parametrize("other", ["1 mon", "30 days 00:00:00.000001", "4 weeks 2 days"])

@@ -1,11 +1,17 @@
-"""Where the tests of Spark find their database."""
+"""Where the tests of Spark find their database, and what they do there."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+
+from support.session import Connect, Session
+from support.stream import Stream
 
 Location = tuple[str, dict[str, str]]
 
@@ -30,3 +36,28 @@ def broker(spark: Any, location: Location) -> Any:
     from pgq.spark import Pgq
 
     return Pgq(spark, *location)
+
+
+@pytest.fixture
+def stage(connect: Connect, location: Location) -> Any:
+    """The test's database with a topic, and means to stop a write on its way."""
+    from support.stage import Stage
+
+    return Stage(connect, location)
+
+
+@pytest.fixture
+def own(connection: psycopg.Connection[Any]) -> Session:
+    """The log in a database of the test's own."""
+    return connection
+
+
+@pytest.fixture
+def stream(spark: Any, location: Location, dsn: str, tmp_path: Path) -> Iterator[Stream]:
+    """A stream with a checkpoint of its own; its queries are stopped at the end."""
+    from pgq.spark import PgqDataSource
+
+    spark.dataSource.register(PgqDataSource)
+    yield Stream(spark, location, dsn, tmp_path / "checkpoint")
+    for query in spark.streams.active:
+        query.stop()

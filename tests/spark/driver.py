@@ -40,7 +40,7 @@ def numbers(broker: Pgq, order: dict[str, Any]) -> Any:
 
 def publish(broker: Pgq, order: dict[str, Any]) -> Any:
     """Publish numbers to a topic."""
-    done = broker.publish(numbers(broker, order), order["topic"], **order["options"])
+    done = broker.publish(numbers(broker, order), topic=order["topic"], **order["options"])
     return {"messages": done.messages, "repeated": done.repeated}
 
 
@@ -52,24 +52,25 @@ def publish_failing(broker: Pgq, order: dict[str, Any]) -> Any:
         raise RuntimeError("the task fails for good")
 
     frame = numbers(broker, order)
-    broker.publish(frame.mapInArrow(fail, "value string"), order["topic"], **order["options"])
+    frame = frame.mapInArrow(fail, "value string")
+    broker.publish(frame, topic=order["topic"], **order["options"])
 
 
 def enqueue(broker: Pgq, order: dict[str, Any]) -> Any:
     """Make jobs of numbers."""
-    done = broker.enqueue(numbers(broker, order), order["queue"], **order["options"])
+    done = broker.enqueue(numbers(broker, order), queue=order["queue"], **order["options"])
     return {"messages": done.messages, "repeated": done.repeated}
 
 
 def read(broker: Pgq, order: dict[str, Any]) -> Any:
     """Read a topic."""
-    rows = broker.read(order["topic"], **order["options"]).collect()
+    rows = broker.read(topic=order["topic"], **order["options"]).collect()
     return [[row["partition"], row["offset"], bytes(row["value"]).decode()] for row in rows]
 
 
 def explain(broker: Pgq, order: dict[str, Any]) -> Any:
     """The plans of a DataFrame, with what it prints of itself and of its broker."""
-    frame = broker.read(order["topic"])
+    frame = broker.read(topic=order["topic"])
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         frame.explain(True)
         frame.explain("formatted")
@@ -83,7 +84,7 @@ def stream(broker: Pgq, order: dict[str, Any]) -> Any:
         broker._spark.readStream.text(order["lines"])
         .writeStream.option("checkpointLocation", order["checkpoint"])
         .trigger(availableNow=True)
-        .foreachBatch(broker.sink(order["topic"], **order["options"]))
+        .foreachBatch(broker.sink(topic=order["topic"], **order["options"]))
         .start()
     )
     query.awaitTermination()
@@ -104,7 +105,7 @@ def copy(broker: Pgq, order: dict[str, Any]) -> Any:
         rows.select("value")
         .writeStream.option("checkpointLocation", order["checkpoint"])
         .trigger(availableNow=True)
-        .foreachBatch(broker.sink(order["topic"], producer="copy"))
+        .foreachBatch(broker.sink(topic=order["topic"], producer="copy"))
         .start()
     )
     query.awaitTermination()
@@ -113,7 +114,7 @@ def copy(broker: Pgq, order: dict[str, Any]) -> Any:
 
 def consume(broker: Pgq, order: dict[str, Any]) -> Any:
     """Take messages for a group."""
-    step = broker.consume(order["topic"], order["group"], lambda frame: None)
+    step = broker.consume(lambda frame: None, topic=order["topic"], consumer_group=order["group"])
     return step and step.messages
 
 

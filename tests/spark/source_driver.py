@@ -12,8 +12,7 @@ import sys
 from typing import Any
 
 from pgq.local_spark import local_session
-from pgq.spark import Pgq
-from pgq.spark._source import PgqDataSource
+from pgq.spark import Pgq, PgqDataSource
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -21,7 +20,7 @@ def main(settings: dict[str, Any]) -> None:
     spark.sparkContext.setLogLevel("INFO")
     spark.dataSource.register(PgqDataSource)
     sink = Pgq(spark, settings["url"], settings["properties"]).sink(
-        settings["output"], producer="query"
+        topic=settings["output"], producer="query"
     )
 
     def reached(step: str) -> None:

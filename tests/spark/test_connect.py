@@ -11,7 +11,7 @@ import pytest
 
 from pgq.embedded import Server
 from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
-from support.bulk import contents_of, staged, waiting
+from support.bulk import MODES, contents_of, staged, waiting
 from support.cluster import Driver, Talkative, all_that_it_says, grant, guarded_role
 from support.log import new_topic
 from support.queue import new_queue
@@ -73,11 +73,11 @@ def order(client: Session, location: Location, role: str) -> dict[str, Any]:
 NUMBERS = [str(number).encode() for number in range(10)]
 
 
-@pytest.mark.parametrize("mode", ["atomic", "fast"])
+@MODES
 def test_publish_and_read(
-    driver: Driver, client: Session, order: dict[str, Any], mode: str
+    driver: Driver, client: Session, order: dict[str, Any], atomic: bool
 ) -> None:
-    options = {"mode": mode, "producer": "p", "seq": 1, "chunk_rows": 2}
+    options = {"atomic": atomic, "producer": "p", "seq": 1, "chunk_rows": 2}
     first = driver.run("publish", **{**order, "options": options})
     again = driver.run("publish", **{**order, "options": options})
     assert (first, again) == (

@@ -45,19 +45,28 @@ EXPECTED = sorted(f"seen {partition}.{i}" for partition in range(4) for i in ran
 
 
 def test_position_and_output_move_together(broker: Any, connection: Session, topic: str) -> None:
-    step = broker.consume(topic, "cleaners", upper, to="clean", max_messages=200)
+    step = broker.consume(
+        upper, topic=topic, consumer_group="cleaners", to_topic="clean", max_messages=200
+    )
     assert step.messages == 200
     assert step.written.messages == 200
     assert lag(connection) == 200
     assert len(output(connection)) == 200
-    while broker.consume(topic, "cleaners", upper, to="clean", max_messages=150) is not None:
+    while (
+        broker.consume(
+            upper, topic=topic, consumer_group="cleaners", to_topic="clean", max_messages=150
+        )
+        is not None
+    ):
         pass
     assert lag(connection) == 0
     assert output(connection) == EXPECTED
 
 
 def test_a_step_goes_on_to_the_next_partition(broker: Any, topic: str) -> None:
-    step = broker.consume(topic, "cleaners", lambda frame: None, max_messages=250)
+    step = broker.consume(
+        lambda frame: None, topic=topic, consumer_group="cleaners", max_messages=250
+    )
     assert sorted(len(part) for part in step.ranges) == [50, 100, 100]
     assert len({part.partition for part in step.ranges}) == 3
     assert step.written is None
@@ -70,11 +79,11 @@ def test_a_transformation_that_fails_moves_nothing(
         return frame.select(F.raise_error(F.lit("made to fail")).cast("string").alias("value"))
 
     with pytest.raises(Exception, match="made to fail"):
-        broker.consume(topic, "cleaners", fail, to="clean")
+        broker.consume(fail, topic=topic, consumer_group="cleaners", to_topic="clean")
     assert lag(connection) == 400
     assert output(connection) == []
     assert connection.execute("select count(*) from pgq.staged_task").fetchone() == (0,)
-    broker.consume(topic, "cleaners", upper, to="clean")
+    broker.consume(upper, topic=topic, consumer_group="cleaners", to_topic="clean")
     assert output(connection) == EXPECTED
 
 
@@ -94,11 +103,11 @@ def test_a_driver_that_dies_before_its_commit_moves_nothing(
     genuine = DriverConnection.commit
     monkeypatch.setattr(DriverConnection, "commit", die)
     with pytest.raises(psycopg.Error):
-        broker.consume(topic, "cleaners", upper, to="clean")
+        broker.consume(upper, topic=topic, consumer_group="cleaners", to_topic="clean")
     monkeypatch.undo()
     assert lag(connection) == 400
     assert output(connection) == []
-    broker.consume(topic, "cleaners", upper, to="clean")
+    broker.consume(upper, topic=topic, consumer_group="cleaners", to_topic="clean")
     assert output(connection) == EXPECTED
 
 
@@ -110,30 +119,34 @@ def test_others_pass_over_what_a_step_has(broker: Any, connection: Session, topi
             connection.execute("select * from pgq.claim_offsets('raw', 'cleaners')").fetchall()
         )
 
-    broker.consume(topic, "cleaners", look, max_messages=400)
+    broker.consume(look, topic=topic, consumer_group="cleaners", max_messages=400)
     assert taken == []
 
 
 def test_jobs_can_come_out_of_it(broker: Any, connection: Session, topic: str) -> None:
     connection.execute("select pgq.create_queue('work')")
-    broker.consume(topic, "cleaners", upper, to_queue="work")
+    broker.consume(upper, topic=topic, consumer_group="cleaners", to_queue="work")
     assert connection.execute("select ready from pgq.queue_stats").fetchone() == (400,)
     assert lag(connection) == 0
 
 
 def test_nothing_to_read_is_none(broker: Any, topic: str) -> None:
-    broker.consume(topic, "cleaners", lambda frame: None)
-    assert broker.consume(topic, "cleaners", lambda frame: None) is None
+    broker.consume(lambda frame: None, topic=topic, consumer_group="cleaners")
+    assert broker.consume(lambda frame: None, topic=topic, consumer_group="cleaners") is None
 
 
 def test_bad_arguments_move_nothing(broker: Any, connection: Session, topic: str) -> None:
     with pytest.raises(UnknownGroup):
-        broker.consume(topic, "nobody", upper, to="clean")
+        broker.consume(upper, topic=topic, consumer_group="nobody", to_topic="clean")
     with pytest.raises(ValueError, match="no target"):
-        broker.consume(topic, "cleaners", upper)
+        broker.consume(upper, topic=topic, consumer_group="cleaners")
     with pytest.raises(ValueError, match="not to both"):
-        broker.consume(topic, "cleaners", upper, to="clean", to_queue="work")
+        broker.consume(
+            upper, topic=topic, consumer_group="cleaners", to_topic="clean", to_queue="work"
+        )
     for number in (0, -1):
         with pytest.raises(psycopg.errors.InvalidParameterValue, match="max_messages"):
-            broker.consume(topic, "cleaners", upper, to="clean", max_messages=number)
+            broker.consume(
+                upper, topic=topic, consumer_group="cleaners", to_topic="clean", max_messages=number
+            )
     assert lag(connection) == 400

@@ -15,7 +15,7 @@ from pgq.spark import Pgq
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 try:
-    Pgq(spark, "jdbc:postgresql://localhost/nowhere").read("topic")
+    Pgq(spark, "jdbc:postgresql://localhost/nowhere").read(topic="topic")
 except RuntimeError as error:
     print(error)
 """

@@ -12,6 +12,7 @@ from psycopg import sql
 from pyspark.sql import functions as F
 
 from pgq.spark import Pgq, PgqDataSource
+from support.bulk import MODES
 from support.house import ROOT
 from support.session import Session
 
@@ -35,28 +36,33 @@ def etl(spark: Any, location: Any, connection: Session) -> Iterator[Pgq]:
     connection.execute("drop role etl")
 
 
-@pytest.mark.parametrize("mode", ["atomic", "fast"])
-def test_it_writes(spark: Any, etl: Pgq, connection: Session, mode: Any) -> None:
+@MODES
+def test_it_writes(spark: Any, etl: Pgq, connection: Session, atomic: bool) -> None:
     frame = spark.range(100).select(F.col("id").cast("string").alias("value"))
-    assert etl.publish(frame, "flights", mode=mode).messages == 100
-    assert etl.enqueue(frame, "alerts", mode=mode).messages == 100
+    assert etl.publish(frame, topic="flights", atomic=atomic).messages == 100
+    assert etl.enqueue(frame, queue="alerts", atomic=atomic).messages == 100
     assert connection.execute("select count(*) from pgq.messages").fetchone() == (100,)
     with pytest.raises(Exception, match="made to fail"):
         failing = F.raise_error(F.lit("made to fail")).cast("string").alias("value")
-        etl.publish(spark.range(1).select(failing), "flights", mode=mode)
+        etl.publish(spark.range(1).select(failing), topic="flights", atomic=atomic)
 
 
 def test_it_reads_and_consumes(spark: Any, etl: Pgq, connection: Session) -> None:
     connection.execute(
         "select pgq.publish_batch('flights', bodies => array_fill('x'::bytea, array[50]))"
     )
-    assert etl.read("flights").count() == 50
-    step = etl.consume("flights", "routing", lambda frame: frame.select("value"), to="routes")
+    assert etl.read(topic="flights").count() == 50
+    step = etl.consume(
+        lambda frame: frame.select("value"),
+        topic="flights",
+        consumer_group="routing",
+        to_topic="routes",
+    )
     assert step is not None
     assert step.messages == 50
-    assert etl.read("routes").count() == 50
-    assert etl.read_archive("alerts").count() == 0
-    assert etl.read_dead_letters("alerts").count() == 0
+    assert etl.read(topic="routes").count() == 50
+    assert etl.read_archive(queue="alerts").count() == 0
+    assert etl.read_dead_letters(queue="alerts").count() == 0
 
 
 def test_it_streams(
@@ -73,13 +79,13 @@ def test_it_streams(
     )
     query = (
         stream.select("value")
-        .writeStream.foreachBatch(etl.sink("routes", producer="copy"))
+        .writeStream.foreachBatch(etl.sink(topic="routes", producer="copy"))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    assert etl.read("routes").count() == 50
+    assert etl.read(topic="routes").count() == 50
 
 
 def test_it_reaches_no_table(etl: Pgq, location: Any, connect: Any) -> None:
@@ -101,10 +107,10 @@ def test_what_is_not_granted_is_refused(spark: Any, etl: Pgq, connection: Sessio
     frame = spark.sql("select 'x' as value")
     connection.execute("revoke insert on pgq.write_chunks from etl")
     with pytest.raises(Exception, match="permission denied for view write_chunks"):
-        etl.publish(frame, "flights")
+        etl.publish(frame, topic="flights")
     connection.execute("revoke execute on function pgq.begin_write from etl")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="begin_write"):
-        etl.publish(frame, "flights")
+        etl.publish(frame, topic="flights")
     connection.execute("revoke select on pgq.messages from etl")
     with pytest.raises(Exception, match="permission denied for view messages"):
-        etl.read("flights")
+        etl.read(topic="flights")

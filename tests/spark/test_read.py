@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -33,7 +34,9 @@ def topic(connection: Session) -> str:
 
 
 def test_it_has_the_columns_of_the_kafka_source(broker: Any, topic: str) -> None:
-    assert [(field.name, field.dataType.simpleString()) for field in broker.read(topic).schema] == [
+    assert [
+        (field.name, field.dataType.simpleString()) for field in broker.read(topic=topic).schema
+    ] == [
         ("key", "binary"),
         ("value", "binary"),
         ("topic", "string"),
@@ -45,7 +48,7 @@ def test_it_has_the_columns_of_the_kafka_source(broker: Any, topic: str) -> None
 
 
 def test_each_message_is_read_once_and_whole(broker: Any, topic: str, connection: Session) -> None:
-    frame = broker.read(topic, min_partitions=7)
+    frame = broker.read(topic=topic, min_partitions=7)
     assert frame.rdd.getNumPartitions() >= 7
     rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))
     assert [(row.partition, row.offset) for row in rows] == [
@@ -74,10 +77,10 @@ def test_each_message_is_read_once_and_whole(broker: Any, topic: str, connection
 
 
 def test_what_is_published_later_is_not_in_it(broker: Any, topic: str, connection: Session) -> None:
-    frame = broker.read(topic)
+    frame = broker.read(topic=topic)
     connection.execute("select pgq.publish('readings', payload => '1')")
     assert frame.count() == 2000
-    assert broker.read(topic).count() == 2001
+    assert broker.read(topic=topic).count() == 2001
 
 
 def test_a_large_partition_is_read_by_several_tasks(broker: Any, connection: Session) -> None:
@@ -85,22 +88,22 @@ def test_a_large_partition_is_read_by_several_tasks(broker: Any, connection: Ses
     connection.execute(
         "select pgq.publish_batch('large', bodies => array_fill('x'::bytea, array[500001]))"
     )
-    frame = broker.read("large")
+    frame = broker.read(topic="large")
     assert frame.rdd.getNumPartitions() == 3
     assert frame.agg(F.count("*"), F.countDistinct("offset")).first() == (500001, 500001)
 
 
 def test_offsets_bound_it(broker: Any, topic: str) -> None:
-    frame = broker.read(topic, starting_offsets={0: 11, 1: 991}, ending_offsets={0: 21, 1: -1})
+    frame = broker.read(topic=topic, start={0: 11, 1: 991}, end={0: 21, 1: -1})
     found = frame.groupBy("partition").agg(F.min("offset"), F.max("offset"), F.count("*"))
     assert sorted(tuple(row) for row in found.collect()) == [(0, 11, 20, 10), (1, 991, 1000, 10)]
 
 
 def test_offsets_may_come_as_kafkas_json(broker: Any, topic: str) -> None:
     frame = broker.read(
-        topic,
-        starting_offsets='{"readings": {"0": 1000, "1": -1}}',
-        ending_offsets='{"readings": {"0": 1001, "1": -1}}',
+        topic=topic,
+        start='{"readings": {"0": 1000, "1": -1}}',
+        end='{"readings": {"0": 1001, "1": -1}}',
     )
     assert [(row.partition, row.offset) for row in frame.collect()] == [(0, 1000)]
 
@@ -116,17 +119,17 @@ def test_times_bound_it(broker: Any, connection: Session, clock: Clock) -> None:
         moments.append(moment)
         clock.advance("1 hour")
 
-    def values(start: datetime | None, end: datetime | None) -> list[bytes]:
-        frame = broker.read("timed", starting_timestamp=start, ending_timestamp=end)
+    def values(**bounds: datetime) -> list[bytes]:
+        frame = broker.read(topic="timed", **bounds)
         return sorted(bytes(row.value) for row in frame.collect())
 
-    assert values(moments[1], moments[3]) == [b"1", b"2"]
-    assert values(moments[2] + timedelta(seconds=1), None) == [b"3"]
-    assert values(None, moments[0]) == []
+    assert values(start=moments[1], end=moments[3]) == [b"1", b"2"]
+    assert values(start=moments[2] + timedelta(seconds=1)) == [b"3"]
+    assert values(end=moments[0]) == []
 
 
 def test_an_empty_range_is_an_empty_frame(broker: Any, topic: str) -> None:
-    frame = broker.read(topic, starting_offsets="latest")
+    frame = broker.read(topic=topic, start={0: -1, 1: -1})
     assert frame.count() == 0
     assert "value" in frame.columns
 
@@ -148,14 +151,14 @@ def remove_the_first_messages(connection: Session, clock: Clock) -> None:
 def test_what_retention_took_away_is_an_error(
     broker: Any, topic: str, connection: Session, clock: Clock
 ) -> None:
-    planned = broker.read(topic)
+    planned = broker.read(topic=topic)
     remove_the_first_messages(connection, clock)
     with pytest.raises(Exception, match="out of range"):
         planned.count()
-    with pytest.raises(Exception, match="out of range"):
-        broker.read(topic, starting_offsets={0: 1, 1: 1}).count()
+    with pytest.raises(OffsetOutOfRange, match=r"offsets 1 to \d+ are not there any more"):
+        broker.read(topic=topic, start={0: 1, 1: 1})
     # from the earliest on there is nothing amiss
-    assert broker.read(topic).count() > 0
+    assert broker.read(topic=topic).count() > 0
 
 
 def test_what_retention_took_away_can_be_left_out(
@@ -163,29 +166,42 @@ def test_what_retention_took_away_can_be_left_out(
 ) -> None:
     remove_the_first_messages(connection, clock)
     (kept,) = connection.execute("select count(*) from pgq.messages").fetchone() or (0,)
-    frame = broker.read(topic, starting_offsets={0: 1, 1: 1}, fail_on_data_loss=False)
+    frame = broker.read(topic=topic, start={0: 1, 1: 1}, fail_on_data_loss=False)
     assert frame.count() == kept > 0
 
 
 def test_offsets_that_are_not_there_yet_are_an_error(broker: Any, topic: str) -> None:
-    for fail_on_data_loss in (True, False):
-        with pytest.raises(OffsetOutOfRange, match="the next offset is 1001"):
-            broker.read(
-                topic,
-                ending_offsets={0: 10**12, 1: 1001},
-                fail_on_data_loss=fail_on_data_loss,
-            )
+    """Unless what is there is enough."""
+    end = {0: 10**12, 1: 1001}
+    with pytest.raises(OffsetOutOfRange, match="the topic ends at 1000"):
+        broker.read(topic=topic, end=end)
+    assert broker.read(topic=topic, end=end, fail_on_data_loss=False).count() == 2000
+
+
+def test_offsets_of_a_checkpoint_are_of_one_topic(
+    broker: Any, topic: str, connection: Session
+) -> None:
+    """They come with its id, and a later topic of the same name is another one."""
+    (topic_id,) = connection.execute("select pgq.check_range('readings', 0, 1, 0)").fetchone() or (
+        0,
+    )
+    start = json.dumps({"readings": {"0": 1000, "1": 1001}, "@id": topic_id})
+    assert broker.read(topic=topic, start=start).count() == 1
+    connection.execute("select pgq.drop_topic('readings')")
+    connection.execute("select pgq.create_topic('readings', partitions => 2)")
+    with pytest.raises(OffsetOutOfRange, match="made anew"):
+        broker.read(topic=topic, start=start)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"starting_offsets": "first"}, "offsets are"),
-        ({"starting_offsets": '{"other": {"0": 1}}'}, "offsets are"),
-        ({"starting_offsets": {0: 1}}, "were given for"),
-        ({"starting_offsets": {0: 1, 1: 1, 2: 1}}, "were given for"),
-        ({"starting_offsets": {0: 0, 1: 1}}, "offsets begin at 1"),
-        ({"starting_timestamp": datetime(2020, 1, 1)}, "needs a time zone"),
+        ({"start": "first"}, "'start' is 'first'"),
+        ({"end": '{"other": {"0": 1}}'}, "'end' is"),
+        ({"start": "latest"}, "must not be 'latest'"),
+        ({"end": "earliest"}, "nothing ends at the earliest"),
+        ({"start": {0: 1}}, "were given for"),
+        ({"end": {0: 1, 1: 1, 2: 1}}, "were given for"),
         ({"min_partitions": 0}, "min_partitions"),
     ],
     ids=str,
@@ -194,16 +210,16 @@ def test_bad_bounds_are_refused(
     broker: Any, topic: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        broker.read(topic, **options)
+        broker.read(topic=topic, **options)
 
 
 def test_an_unknown_topic_is_an_error(broker: Any) -> None:
     with pytest.raises(UnknownTopic, match="nowhere"):
-        broker.read("nowhere")
+        broker.read(topic="nowhere")
 
 
 def test_filters_and_columns_go_to_the_database(broker: Any, topic: str) -> None:
-    frame = broker.read(topic).where("offset <= 3").select("offset")
+    frame = broker.read(topic=topic).where("offset <= 3").select("offset")
     assert sorted(row.offset for row in frame.collect()) == [1, 1, 2, 2, 3, 3]
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "LessThanOrEqual(offset,3)" in plan
@@ -228,13 +244,15 @@ def test_jobs_that_ended_are_read_from_the_archive_and_the_dead_letters(
         "select pgq.nack(c.job_id, c.lease_token, error => 'no such address')"
         " from pgq.claim_job('mail', max_jobs => 4) as c"
     )
-    archived = broker.read_archive("mail", num_partitions=2)
+    archived = broker.read_archive(queue="mail", num_partitions=2)
     assert archived.rdd.getNumPartitions() == 2
     numbers = archived.select(F.get_json_object("payload", "$.n").cast("int").alias("n"), "outcome")
     assert sorted((row.n, row.outcome) for row in numbers.collect()) == [
         (number, "acked") for number in range(1, 7)
     ]
-    dead = broker.read_dead_letters("mail").select("queue", "attempt", "last_error").distinct()
+    dead = (
+        broker.read_dead_letters(queue="mail").select("queue", "attempt", "last_error").distinct()
+    )
     assert [tuple(row) for row in dead.collect()] == [("mail", 1, "no such address")]
     with pytest.raises(Exception, match='unknown queue "nowhere"'):
-        broker.read_archive("nowhere")
+        broker.read_archive(queue="nowhere")

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from support.bulk import MODES
 from support.session import Session
-
-MODES = ["atomic", "fast"]
 
 
 class CrashError(RuntimeError):
@@ -53,12 +52,12 @@ def numbers(connection: Session) -> Any:
     return found
 
 
-@pytest.mark.parametrize("mode", MODES)
+@MODES
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_batch_that_runs_again_is_written_once(
-    broker: Any, stream: Any, numbers: Any, tmp_path: Path, mode: str, when: str
+    broker: Any, stream: Any, numbers: Any, tmp_path: Path, atomic: bool, when: str
 ) -> None:
-    sink = broker.sink("numbers", producer="copy", mode=mode)
+    sink = broker.sink(topic="numbers", producer="copy", atomic=atomic)
     armed = [True]
 
     def crashing(frame: Any, batch_id: int) -> None:
@@ -95,4 +94,4 @@ def test_a_sink_has_one_target(broker: Any) -> None:
     with pytest.raises(ValueError, match="a topic or to a queue"):
         broker.sink(producer="p")
     with pytest.raises(ValueError, match="a topic or to a queue"):
-        broker.sink("t", producer="p", queue="q")
+        broker.sink(topic="t", producer="p", queue="q")

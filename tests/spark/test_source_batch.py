@@ -12,6 +12,7 @@ from psycopg import sql
 from support.clock import Clock
 from support.log import new_topic
 from support.session import Session
+from support.stream import remove
 
 pytest.importorskip("pyspark")
 
@@ -19,15 +20,9 @@ Location = tuple[str, dict[str, str]]
 
 
 @pytest.fixture
-def own(connection: psycopg.Connection[Any]) -> Session:
-    """The log in a database of the test's own."""
-    return connection
-
-
-@pytest.fixture
 def load(spark: Any, location: Location) -> Any:
     """Read a topic: ``load(topic, startingOffsets=…)`` gives a DataFrame."""
-    from pgq.spark._source import PgqDataSource
+    from pgq.spark import PgqDataSource
 
     spark.dataSource.register(PgqDataSource)
     url, properties = location
@@ -53,14 +48,6 @@ def failure(frame: Any) -> str:
 
 def offsets(topic: str, *next_offsets: int) -> str:
     return json.dumps({topic: {str(place): offset for place, offset in enumerate(next_offsets)}})
-
-
-def remove(log: Session, clock: Clock) -> None:
-    """Let all that is stored become older than its retention, and truncate its segments."""
-    log.publish(topic=new_topic(log, groups=()), payload=0)
-    for move in ("3 days", "0", "8 days", "0"):
-        clock.advance(move)
-        log.cleanup()
 
 
 # ---------------------------------------------------------------------------- contents
@@ -112,7 +99,7 @@ def test_messages_arrive_as_they_are(load: Any, broker: Any, own: Session) -> No
     assert times == [message.published_at for message in published]
 
     # the other way to read, by JDBC, gives the same
-    others = sorted(broker.read(topic).collect(), key=lambda row: row["offset"])
+    others = sorted(broker.read(topic=topic).collect(), key=lambda row: row["offset"])
     for row, other in zip(rows, others, strict=True):
         assert row == other
 

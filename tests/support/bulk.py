@@ -7,10 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+import pytest
 
 from support.session import Session
 
 __all__ = [
+    "MODES",
     "NOBODY",
     "begin",
     "contents_of",
@@ -20,6 +22,12 @@ __all__ = [
     "staged",
     "waiting",
 ]
+
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+"""For tests that hold for both kinds of writes."""
+
+MODES = pytest.mark.parametrize("atomic", [True, False], ids=["atomic", "not atomic"])
+"""For tests that hold for both kinds of writes."""
 
 NOBODY = UUID("00000000-0000-0000-0000-000000000000")
 """The id of no write."""
