@@ -1261,28 +1261,47 @@ comment on function pgq._check_lease_token(uuid) is
 
 -- ==== sql/shared/_check_no_limit.sql
 
-create function pgq._check_no_limit(no_limit text[], allowed text[])
+create function pgq._check_no_limit(no_limit text[], given jsonb)
 returns void
 language plpgsql
 immutable
 parallel safe
 as $$
 #variable_conflict use_column
+declare
+    allowed text[] := array(
+        select k.name
+        from jsonb_object_keys(_check_no_limit.given) as k (name)
+        order by k.name
+    );
+    twice text;
 begin
-    if not coalesce(_check_no_limit.no_limit, '{}') <@ _check_no_limit.allowed then
+    if not coalesce(_check_no_limit.no_limit, '{}') <@ allowed then
         raise exception 'argument "no_limit" names a setting that cannot be lifted'
             using errcode = '22023',
                 detail = format(
                     'Given: %s; allowed: %s.',
                     array_to_string(_check_no_limit.no_limit, ', ', 'null'),
-                    array_to_string(_check_no_limit.allowed, ', ')
+                    array_to_string(allowed, ', ')
                 );
+    end if;
+
+    select min(g.key)
+    into twice
+    from jsonb_each(jsonb_strip_nulls(_check_no_limit.given)) as g
+    where g.key = any(_check_no_limit.no_limit);
+
+    if twice is not null then
+        raise exception 'argument "%" is given, and "no_limit" lifts it', twice
+            using errcode = '22023',
+                hint = format('Give "%s" or name it in "no_limit", not both.', twice);
     end if;
 end
 $$;
 
-comment on function pgq._check_no_limit(text[], text[]) is
-'Refuses the name of a setting that has no limit to lift (22023).';
+comment on function pgq._check_no_limit(text[], jsonb) is
+'Refuses in no_limit the name of a setting that has no limit to lift, and of one that is given
+(22023). given has the settings whose limits can be lifted, null where they are not given.';
 
 -- ==== sql/shared/_check_settings_equal.sql
 
@@ -1315,7 +1334,6 @@ begin
             g.value as given,
             coalesce(_check_settings_equal.existing ->> g.key, 'no limit') as existing
         from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
-        where g.key <> all(coalesce(_check_settings_equal.no_limit, '{}'))
         union all
         select
             n.name,
@@ -3320,7 +3338,12 @@ declare
     class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic);
-    perform pgq._check_no_limit(create_topic.no_limit, array['max_bytes', 'retention']);
+    perform pgq._check_no_limit(
+        create_topic.no_limit,
+        jsonb_build_object(
+            'max_bytes', create_topic.max_bytes, 'retention', create_topic.retention
+        )
+    );
 
     settings.partitions := coalesce(create_topic.partitions, 8);
     if ('retention' = any(create_topic.no_limit)) is not true then
@@ -3456,7 +3479,12 @@ begin
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(alter_topic.topic);
     end if;
-    perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
+    perform pgq._check_no_limit(
+        alter_topic.no_limit,
+        jsonb_build_object(
+            'max_bytes', alter_topic.max_bytes, 'retention', alter_topic.retention
+        )
+    );
 
     select i.*
     into settings
@@ -8545,7 +8573,12 @@ begin
     perform pgq._check_name('queue', create_queue.queue);
 
     perform pgq._check_no_limit(
-        create_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+        create_queue.no_limit,
+        jsonb_build_object(
+            'job_ttl', create_queue.job_ttl,
+            'max_attempts', create_queue.max_attempts,
+            'retention', create_queue.retention
+        )
     );
 
     settings.queue := create_queue.queue;
@@ -8757,7 +8790,12 @@ begin
         perform pgq._fail_unknown_queue(alter_queue.queue);
     end if;
     perform pgq._check_no_limit(
-        alter_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+        alter_queue.no_limit,
+        jsonb_build_object(
+            'job_ttl', alter_queue.job_ttl,
+            'max_attempts', alter_queue.max_attempts,
+            'retention', alter_queue.retention
+        )
     );
 
     select i.*

@@ -30,7 +30,12 @@ begin
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(alter_topic.topic);
     end if;
-    perform pgq._check_no_limit(alter_topic.no_limit, array['max_bytes', 'retention']);
+    perform pgq._check_no_limit(
+        alter_topic.no_limit,
+        jsonb_build_object(
+            'max_bytes', alter_topic.max_bytes, 'retention', alter_topic.retention
+        )
+    );
 
     select i.*
     into settings

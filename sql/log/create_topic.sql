@@ -22,7 +22,12 @@ declare
     class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic);
-    perform pgq._check_no_limit(create_topic.no_limit, array['max_bytes', 'retention']);
+    perform pgq._check_no_limit(
+        create_topic.no_limit,
+        jsonb_build_object(
+            'max_bytes', create_topic.max_bytes, 'retention', create_topic.retention
+        )
+    );
 
     settings.partitions := coalesce(create_topic.partitions, 8);
     if ('retention' = any(create_topic.no_limit)) is not true then

@@ -36,7 +36,12 @@ begin
         perform pgq._fail_unknown_queue(alter_queue.queue);
     end if;
     perform pgq._check_no_limit(
-        alter_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+        alter_queue.no_limit,
+        jsonb_build_object(
+            'job_ttl', alter_queue.job_ttl,
+            'max_attempts', alter_queue.max_attempts,
+            'retention', alter_queue.retention
+        )
     );
 
     select i.*

@@ -30,7 +30,12 @@ begin
     perform pgq._check_name('queue', create_queue.queue);
 
     perform pgq._check_no_limit(
-        create_queue.no_limit, array['job_ttl', 'max_attempts', 'retention']
+        create_queue.no_limit,
+        jsonb_build_object(
+            'job_ttl', create_queue.job_ttl,
+            'max_attempts', create_queue.max_attempts,
+            'retention', create_queue.retention
+        )
     );
 
     settings.queue := create_queue.queue;

@@ -1,22 +1,41 @@
-create function pgq._check_no_limit(no_limit text[], allowed text[])
+create function pgq._check_no_limit(no_limit text[], given jsonb)
 returns void
 language plpgsql
 immutable
 parallel safe
 as $$
 #variable_conflict use_column
+declare
+    allowed text[] := array(
+        select k.name
+        from jsonb_object_keys(_check_no_limit.given) as k (name)
+        order by k.name
+    );
+    twice text;
 begin
-    if not coalesce(_check_no_limit.no_limit, '{}') <@ _check_no_limit.allowed then
+    if not coalesce(_check_no_limit.no_limit, '{}') <@ allowed then
         raise exception 'argument "no_limit" names a setting that cannot be lifted'
             using errcode = '22023',
                 detail = format(
                     'Given: %s; allowed: %s.',
                     array_to_string(_check_no_limit.no_limit, ', ', 'null'),
-                    array_to_string(_check_no_limit.allowed, ', ')
+                    array_to_string(allowed, ', ')
                 );
+    end if;
+
+    select min(g.key)
+    into twice
+    from jsonb_each(jsonb_strip_nulls(_check_no_limit.given)) as g
+    where g.key = any(_check_no_limit.no_limit);
+
+    if twice is not null then
+        raise exception 'argument "%" is given, and "no_limit" lifts it', twice
+            using errcode = '22023',
+                hint = format('Give "%s" or name it in "no_limit", not both.', twice);
     end if;
 end
 $$;
 
-comment on function pgq._check_no_limit(text[], text[]) is
-'Refuses the name of a setting that has no limit to lift (22023).';
+comment on function pgq._check_no_limit(text[], jsonb) is
+'Refuses in no_limit the name of a setting that has no limit to lift, and of one that is given
+(22023). given has the settings whose limits can be lifted, null where they are not given.';

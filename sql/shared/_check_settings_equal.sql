@@ -27,7 +27,6 @@ begin
             g.value as given,
             coalesce(_check_settings_equal.existing ->> g.key, 'no limit') as existing
         from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
-        where g.key <> all(coalesce(_check_settings_equal.no_limit, '{}'))
         union all
         select
             n.name,

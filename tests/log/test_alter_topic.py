@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from support.log import committed_offsets, new_topic, offsets
 from support.session import Session, new_name, refused, unchanged
@@ -91,6 +92,9 @@ def test_refusals(log: Session) -> None:
             refused("22023", log.alter_topic, topic=topic, max_bytes=size)
         for names in (["partitions"], ["retention", "notify"], [None], [""]):
             refused("22023", log.alter_topic, topic=topic, no_limit=names)
+        lifted: dict[str, Any] = {"no_limit": ["retention", "max_bytes"]}
+        refused("22023", log.alter_topic, topic=topic, retention="3 days", **lifted)
+        refused("22023", log.alter_topic, topic=topic, max_bytes=10**6, **lifted)
 
 
 def test_a_retention_that_is_changed_and_changed_back(log: Session) -> None:

@@ -210,6 +210,17 @@ def test_settings_that_are_refused(log: Session) -> None:
             refused("22023", log.create_topic, topic=topic, no_limit=names)
 
 
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("given", [{"retention": "3 days"}, {"max_bytes": 10**6}], ids=str)
+def test_a_limit_is_not_given_and_lifted(log: Session, given: dict[str, Any], there: bool) -> None:
+    """Neither is taken silently; the error names the setting."""
+    [name] = given
+    topic = new_topic(log) if there else new_name("topic")
+    with unchanged(log):
+        error = refused("22023", log.create_topic, topic=topic, no_limit=[name], **given)
+        assert f'argument "{name}" is given' in str(error)
+
+
 def test_the_limits_themselves_are_allowed(log: Session) -> None:
     """1024 partitions, the longest retention, the largest size."""
     made = log.create_topic(

@@ -77,6 +77,9 @@ BAD_SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("22023", {"backoff_jitter": float("nan")}),
     ("22023", {"no_limit": ["lease"]}),
     ("22023", {"no_limit": ["max_attempts", None]}),
+    ("22023", {"no_limit": ["max_attempts"], "max_attempts": 2}),
+    ("22023", {"no_limit": ["job_ttl", "retention"], "job_ttl": "1 day"}),
+    ("22023", {"no_limit": ["job_ttl", "retention"], "retention": "1 day"}),
 ]
 
 
