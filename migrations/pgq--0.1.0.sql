@@ -9,8 +9,8 @@ begin
     if to_regnamespace('pgq') is null then
         return;
     end if;
-    if to_regprocedure('pgq.version()') is not null
-        and to_regprocedure('pgq.claim_offsets(text, text, integer, integer)') is not null
+    if to_regproc('pgq.version') is not null
+        and to_regproc('pgq.claim_offsets') is not null
     then
         raise exception 'pgq is already installed in this database'
             using errcode = '42P06',
@@ -98,7 +98,8 @@ create type pgq.group_info as (
     topic text,
     consumer_group text,
     out_of_range text,
-    created_at timestamptz
+    created_at timestamptz,
+    updated_at timestamptz
 );
 
 comment on type pgq.group_info is 'A consumer group and its settings.';
@@ -107,6 +108,7 @@ comment on column pgq.group_info.consumer_group is 'Its name.';
 comment on column pgq.group_info.out_of_range is
 'What happens when retention removed messages it has not read: error or skip.';
 comment on column pgq.group_info.created_at is 'When it was made.';
+comment on column pgq.group_info.updated_at is 'When its settings last changed.';
 
 create type pgq.message_record as (
     partition integer,
@@ -180,6 +182,7 @@ comment on column pgq.offset_range.last_offset is 'The offset of the last one.';
 
 create type pgq.leased_message as (
     lease_token uuid,
+    leased_until timestamptz,
     partition integer,
     log_offset bigint,
     published_at timestamptz,
@@ -192,6 +195,8 @@ create type pgq.leased_message as (
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
 comment on column pgq.leased_message.lease_token is
 'What commit_offset, extend_poll and release_poll ask for.';
+comment on column pgq.leased_message.leased_until is
+'Until when the caller has the partition, by the clock of the server.';
 comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
 comment on column pgq.leased_message.log_offset is 'Its offset in the partition, from 1.';
 comment on column pgq.leased_message.published_at is 'When it was published.';
@@ -238,7 +243,8 @@ create type pgq._claim_state as (
     first_offset bigint,
     last_offset bigint,
     segment integer,
-    lease_token uuid
+    lease_token uuid,
+    leased_until timestamptz
 );
 
 comment on type pgq._claim_state is
@@ -560,6 +566,7 @@ create table pgq.consumer_group (
     consumer_group text collate "C" not null,
     out_of_range text not null check (out_of_range in ('error', 'skip')),
     created_at timestamptz not null,
+    updated_at timestamptz not null,
     unique (topic_id, consumer_group)
 );
 
@@ -569,6 +576,7 @@ comment on column pgq.consumer_group.consumer_group is 'Its name, unique within 
 comment on column pgq.consumer_group.out_of_range is
 'What happens when retention removed messages the group has not read: error, or skip them.';
 comment on column pgq.consumer_group.created_at is 'When it was made.';
+comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
 
 -- As in partition, a member finds and locks one row by one index.
 create table pgq.group_partition (
@@ -2944,7 +2952,7 @@ stable
 parallel safe
 rows 1
 as $$
-select t.topic, g.consumer_group, g.out_of_range, g.created_at
+select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
 from pgq.topic as t
 inner join pgq.consumer_group as g on g.topic_id = t.topic_id
 where t.topic = _group_info.topic
@@ -3680,11 +3688,14 @@ begin
         perform pgq._fail_unknown_topic(create_group.topic);
     end if;
 
-    insert into pgq.consumer_group (topic_id, consumer_group, out_of_range, created_at)
+    insert into pgq.consumer_group (
+        topic_id, consumer_group, out_of_range, created_at, updated_at
+    )
     values (
         target.topic_id,
         create_group.consumer_group,
         coalesce(create_group.out_of_range, 'error'),
+        pgq._clock(),
         pgq._clock()
     )
     on conflict (topic_id, consumer_group) do nothing
@@ -3786,7 +3797,9 @@ begin
     into target_id;
 
     update pgq.consumer_group as g
-    set out_of_range = coalesce(alter_group.out_of_range, g.out_of_range)
+    set
+        out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
+        updated_at = pgq._clock()
     where g.topic_id = target_id
         and g.consumer_group = alter_group.consumer_group
     returning g.group_id
@@ -3879,7 +3892,7 @@ begin
     end if;
 
     return query
-    select t.topic, g.consumer_group, g.out_of_range, g.created_at
+    select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
     from pgq.topic as t
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
     where t.topic = coalesce(list_groups.topic, t.topic)
@@ -5883,6 +5896,7 @@ begin
         );
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
+            claimed.leased_until := pgq._clock() + _claim_any.lease;
             state.lease_last_offset := claimed.last_offset;
         end if;
 
@@ -5892,7 +5906,7 @@ begin
                 when _claim_any.lease is null then claimed.last_offset + 1
                 else claimed.first_offset
             end,
-            pgq._clock() + _claim_any.lease,
+            claimed.leased_until,
             claimed.lease_token
         ) then
             return claimed;
@@ -6324,6 +6338,14 @@ begin
         claimed.last_offset := taken_to;
         claimed.segment := leaf;
         claimed.lease_token := token;
+        if token is not null then
+            select j.leased_until
+            into claimed.leased_until
+            from pgq.group_position as j
+            where j.group_id = target_id
+                and j.partition = number
+                and j.seq = current_seq + 1;
+        end if;
         return claimed;
     end if;
 
@@ -7612,7 +7634,9 @@ begin
         if claimed.segment = 0 then
             return query
             select
-                claimed.lease_token, claimed.partition,
+                claimed.lease_token,
+                claimed.leased_until,
+                claimed.partition,
                 m.log_offset,
                 m.published_at,
                 m.key,
@@ -7626,7 +7650,9 @@ begin
         elsif claimed.segment = 1 then
             return query
             select
-                claimed.lease_token, claimed.partition,
+                claimed.lease_token,
+                claimed.leased_until,
+                claimed.partition,
                 m.log_offset,
                 m.published_at,
                 m.key,
@@ -7641,7 +7667,9 @@ begin
             if claimed.segment <= 2 then
                 return query
                 select
-                    claimed.lease_token, claimed.partition,
+                    claimed.lease_token,
+                    claimed.leased_until,
+                    claimed.partition,
                     m.log_offset,
                     m.published_at,
                     m.key,
@@ -7655,7 +7683,9 @@ begin
             else
                 return query
                 select
-                    claimed.lease_token, claimed.partition,
+                    claimed.lease_token,
+                    claimed.leased_until,
+                    claimed.partition,
                     m.log_offset,
                     m.published_at,
                     m.key,
@@ -7672,7 +7702,9 @@ begin
                 if claimed.segment <= 4 then
                     return query
                     select
-                        claimed.lease_token, claimed.partition,
+                        claimed.lease_token,
+                        claimed.leased_until,
+                        claimed.partition,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -7686,7 +7718,9 @@ begin
                 else
                     return query
                     select
-                        claimed.lease_token, claimed.partition,
+                        claimed.lease_token,
+                        claimed.leased_until,
+                        claimed.partition,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -7702,7 +7736,9 @@ begin
                 if claimed.segment <= 6 then
                     return query
                     select
-                        claimed.lease_token, claimed.partition,
+                        claimed.lease_token,
+                        claimed.leased_until,
+                        claimed.partition,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -7716,7 +7752,9 @@ begin
                 else
                     return query
                     select
-                        claimed.lease_token, claimed.partition,
+                        claimed.lease_token,
+                        claimed.leased_until,
+                        claimed.partition,
                         m.log_offset,
                         m.published_at,
                         m.key,
@@ -7735,7 +7773,9 @@ begin
                     if claimed.segment <= 8 then
                         return query
                         select
-                            claimed.lease_token, claimed.partition,
+                            claimed.lease_token,
+                            claimed.leased_until,
+                            claimed.partition,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7749,7 +7789,9 @@ begin
                     else
                         return query
                         select
-                            claimed.lease_token, claimed.partition,
+                            claimed.lease_token,
+                            claimed.leased_until,
+                            claimed.partition,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7765,7 +7807,9 @@ begin
                     if claimed.segment <= 10 then
                         return query
                         select
-                            claimed.lease_token, claimed.partition,
+                            claimed.lease_token,
+                            claimed.leased_until,
+                            claimed.partition,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7779,7 +7823,9 @@ begin
                     else
                         return query
                         select
-                            claimed.lease_token, claimed.partition,
+                            claimed.lease_token,
+                            claimed.leased_until,
+                            claimed.partition,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7797,7 +7843,9 @@ begin
                     if claimed.segment <= 12 then
                         return query
                         select
-                            claimed.lease_token, claimed.partition,
+                            claimed.lease_token,
+                            claimed.leased_until,
+                            claimed.partition,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7811,7 +7859,9 @@ begin
                     else
                         return query
                         select
-                            claimed.lease_token, claimed.partition,
+                            claimed.lease_token,
+                            claimed.leased_until,
+                            claimed.partition,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7827,7 +7877,9 @@ begin
                     if claimed.segment <= 14 then
                         return query
                         select
-                            claimed.lease_token, claimed.partition,
+                            claimed.lease_token,
+                            claimed.leased_until,
+                            claimed.partition,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7841,7 +7893,9 @@ begin
                     else
                         return query
                         select
-                            claimed.lease_token, claimed.partition,
+                            claimed.lease_token,
+                            claimed.leased_until,
+                            claimed.partition,
                             m.log_offset,
                             m.published_at,
                             m.key,
@@ -7858,7 +7912,9 @@ begin
         else
             return query execute format($leaf$
                 select
-                    $1, $2,
+                    $1,
+                    $2,
+                    $3,
                     m.log_offset,
                     m.published_at,
                     m.key,
@@ -7866,15 +7922,15 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_%1$s as m
-                where m.partition_id = $3
-                    and m.log_offset between $4 and $5
+                where m.partition_id = $4
+                    and m.log_offset between $5 and $6
                 order by m.log_offset
             $leaf$, claimed.segment)
-            using claimed.lease_token, claimed.partition, claimed.partition_id, claimed.first_offset, claimed.last_offset;
+            using claimed.lease_token, claimed.leased_until, claimed.partition, claimed.partition_id, claimed.first_offset, claimed.last_offset;
         end if;
     else
         return query
-        select claimed.lease_token, m.*
+        select claimed.lease_token, claimed.leased_until, m.*
         from pgq._messages_across(
             claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
@@ -8011,7 +8067,7 @@ create function pgq.commit_offset(
     topic text,
     consumer_group text,
     partition integer,
-    last_offset bigint,
+    committed_offset bigint,
     lease_token uuid default null
 )
 returns bigint
@@ -8030,7 +8086,7 @@ declare
     state pgq._group_state;
 begin
     perform pgq._check_count(
-        'last_offset', commit_offset.last_offset, 0, 9223372036854775806
+        'committed_offset', commit_offset.committed_offset, 0, 9223372036854775806
     );
     if commit_offset.partition is null then
         perform pgq._fail_unknown_partition(commit_offset.topic, null, null);
@@ -8040,17 +8096,17 @@ begin
         commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
     );
 
-    if commit_offset.last_offset > state.last_offset then
+    if commit_offset.committed_offset > state.last_offset then
         perform pgq._fail_out_of_range(
             commit_offset.topic,
             state.partition,
-            commit_offset.last_offset,
+            commit_offset.committed_offset,
             pgq._first_available(state.partition_id),
             state.last_offset
         );
     end if;
 
-    if commit_offset.last_offset < state.next_offset then
+    if commit_offset.committed_offset < state.next_offset then
         perform pgq._keep_position(state);
         return state.next_offset - 1;
     end if;
@@ -8064,26 +8120,28 @@ begin
         );
     end if;
 
-    if commit_offset.lease_token is not null and commit_offset.last_offset < state.lease_last_offset
+    if commit_offset.lease_token is not null
+        and commit_offset.committed_offset < state.lease_last_offset
     then
         perform pgq._append_position(
-            state, commit_offset.last_offset + 1, state.leased_until, state.lease_token
+            state, commit_offset.committed_offset + 1, state.leased_until, state.lease_token
         );
     else
-        perform pgq._append_position(state, commit_offset.last_offset + 1, null, null);
+        perform pgq._append_position(state, commit_offset.committed_offset + 1, null, null);
     end if;
 
-    return commit_offset.last_offset;
+    return commit_offset.committed_offset;
 end
 $$;
 
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
-'Commits the offsets of a partition up to last_offset for a consumer group; MQ006 without its lease.
-It returns the committed offset: that of the last message that the group has processed, 0 before the
-first. The position, which is the offset that the group reads next, is one more. A lower last_offset
-changes nothing, so a repeated call is harmless; to go back use seek. With the lease token of poll,
-the lease ends when the last message that poll gave is committed; a lower offset keeps the lease.
-Errors: MQ004 last_offset is above the newest message, MQ006 the partition is leased to another
+'Commits the offsets of a partition for a consumer group; MQ006 when another member has leased it.
+committed_offset is the offset of the last message that the group has processed, 0 before the first.
+The position, which is the offset that the group reads next, is one more. A lower one changes
+nothing, so a repeated call is harmless; to go back use seek. It returns the committed offset. With
+the lease token of poll, the lease ends when the last message that poll gave is committed; a lower
+offset keeps the lease.
+Errors: MQ004 committed_offset is above the newest message, MQ006 the partition is leased to another
 member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
 MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first.';
@@ -8399,11 +8457,16 @@ begin
         raise exception 'argument "outcome" must have 1 to 63 characters'
             using errcode = '22023';
     end if;
+    if _check_outcome.outcome in ('acked', 'expired', 'cancelled') then
+        raise exception 'argument "outcome" must be a word of your own'
+            using errcode = '22023',
+                detail = format('"%s" is what pgq itself notes.', _check_outcome.outcome);
+    end if;
 end
 $$;
 
 comment on function pgq._check_outcome(text) is
-'Refuses an outcome that is empty or long (22023).';
+'Refuses an outcome that is empty or long, or one that only pgq itself notes (22023).';
 
 -- ==== sql/queue/_check_label.sql
 
@@ -8947,10 +9010,11 @@ comment on function pgq.list_queues() is
 -- ==== sql/queue/pause_queue.sql
 
 create function pgq.pause_queue(queue text)
-returns void
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -8963,21 +9027,27 @@ begin
     if not found then
         perform pgq._fail_unknown_queue(pause_queue.queue);
     end if;
+
+    return query
+    select i.*
+    from pgq._queue_info(pause_queue.queue) as i;
 end
 $$;
 
 comment on function pgq.pause_queue(text) is
-'Stops handing out jobs of a queue until resume_queue; a paused queue stays paused.
-Enqueueing continues, and workers can still finish the jobs that they have.
+'Stops handing out jobs of a queue until resume_queue, and returns the queue.
+A paused queue stays paused. Enqueueing continues, and workers can still finish the jobs that they
+have.
 Errors: MQ002 unknown queue.';
 
 -- ==== sql/queue/resume_queue.sql
 
 create function pgq.resume_queue(queue text)
-returns void
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -8990,11 +9060,16 @@ begin
     if not found then
         perform pgq._fail_unknown_queue(resume_queue.queue);
     end if;
+
+    return query
+    select i.*
+    from pgq._queue_info(resume_queue.queue) as i;
 end
 $$;
 
 comment on function pgq.resume_queue(text) is
-'Hands out the jobs of a queue again after pause_queue; nothing changes if it is not paused.
+'Hands out the jobs of a queue again after pause_queue, and returns the queue.
+Nothing changes if it is not paused.
 Errors: MQ002 unknown queue.';
 
 -- ==== sql/queue/purge_queue.sql
@@ -14475,9 +14550,10 @@ $$;
 
 comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
 'Finishes a job with an outcome; false when the caller does not hold it any more.
-It is noted among the archived jobs, whatever the archive setting of the queue. outcome: 1 to 63
-characters; result: any JSON. False, and nothing changed: the token is not that of the latest claim,
-or the job is finished already.
+It is noted among the archived jobs, whatever the archive setting of the queue. outcome: a word
+of 1 to 63 characters, by default archived, but not acked, expired or cancelled, which pgq itself
+notes; result: any JSON. False, and nothing changed: the token is not that of the latest claim, or
+the job is finished already.
 Errors: 22004 no job_id or lease_token, 22023 bad outcome.';
 
 -- ==== sql/queue/archive_job_batch.sql
@@ -19197,7 +19273,7 @@ select
     coalesce(s.delayed, 0) as delayed,
     coalesce(s.expired, 0) as expired,
     (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
-    coalesce(date_part('epoch', c.moment - s.oldest), 0) as oldest_ready_seconds,
+    s.oldest as oldest_ready_at,
     q.paused
 from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
@@ -19227,8 +19303,8 @@ comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
 comment on column pgq.queue_stats.expired is
 'Jobs past the job_ttl of their queue, until cleanup removes them.';
 comment on column pgq.queue_stats.dead is 'Dead letters.';
-comment on column pgq.queue_stats.oldest_ready_seconds is
-'For how many seconds the job that is due longest has been due; 0: none is.';
+comment on column pgq.queue_stats.oldest_ready_at is
+'Since when the job that is due longest has been due; null: none is.';
 comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
 
 create view pgq.dead_letters
@@ -19238,10 +19314,11 @@ select
     d.job_id,
     d.attempt,
     d.last_error,
+    m.published_at as enqueued_at,
     d.died_at,
     d.priority::integer as priority,
-    d.label,
     m.key,
+    d.label,
     m.headers,
     m.payload,
     m.body
@@ -19259,10 +19336,11 @@ comment on column pgq.dead_letters.job_id is 'The id of the job.';
 comment on column pgq.dead_letters.attempt is 'How often it was delivered.';
 comment on column pgq.dead_letters.last_error is
 'What the last nack said, or that its lease ran out.';
+comment on column pgq.dead_letters.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
-comment on column pgq.dead_letters.label is 'Its label; null: none.';
 comment on column pgq.dead_letters.key is 'Its key; null: none.';
+comment on column pgq.dead_letters.label is 'Its label; null: none.';
 comment on column pgq.dead_letters.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.dead_letters.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.dead_letters.body is 'Its content as raw bytes; null when it has a payload.';
@@ -19278,8 +19356,8 @@ select
     a.ended_at,
     a.result,
     a.last_error,
-    a.label,
     m.key,
+    a.label,
     m.headers,
     m.payload,
     m.body
@@ -19300,8 +19378,8 @@ comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
 comment on column pgq.archived_jobs.ended_at is 'When it was finished.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
-comment on column pgq.archived_jobs.label is 'Its label; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';
+comment on column pgq.archived_jobs.label is 'Its label; null: none.';
 comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.archived_jobs.payload is 'Its content as JSON; null when it had a body.';
 comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when it had a payload.';

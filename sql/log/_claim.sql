@@ -40,6 +40,14 @@ begin
         claimed.last_offset := taken_to;
         claimed.segment := leaf;
         claimed.lease_token := token;
+        if token is not null then
+            select j.leased_until
+            into claimed.leased_until
+            from pgq.group_position as j
+            where j.group_id = target_id
+                and j.partition = number
+                and j.seq = current_seq + 1;
+        end if;
         return claimed;
     end if;
 

@@ -59,6 +59,7 @@ begin
         );
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
+            claimed.leased_until := pgq._clock() + _claim_any.lease;
             state.lease_last_offset := claimed.last_offset;
         end if;
 
@@ -68,7 +69,7 @@ begin
                 when _claim_any.lease is null then claimed.last_offset + 1
                 else claimed.first_offset
             end,
-            pgq._clock() + _claim_any.lease,
+            claimed.leased_until,
             claimed.lease_token
         ) then
             return claimed;

@@ -5,7 +5,7 @@ stable
 parallel safe
 rows 1
 as $$
-select t.topic, g.consumer_group, g.out_of_range, g.created_at
+select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
 from pgq.topic as t
 inner join pgq.consumer_group as g on g.topic_id = t.topic_id
 where t.topic = _group_info.topic

@@ -33,7 +33,9 @@ begin
     into target_id;
 
     update pgq.consumer_group as g
-    set out_of_range = coalesce(alter_group.out_of_range, g.out_of_range)
+    set
+        out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
+        updated_at = pgq._clock()
     where g.topic_id = target_id
         and g.consumer_group = alter_group.consumer_group
     returning g.group_id

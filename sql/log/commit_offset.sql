@@ -2,7 +2,7 @@ create function pgq.commit_offset(
     topic text,
     consumer_group text,
     partition integer,
-    last_offset bigint,
+    committed_offset bigint,
     lease_token uuid default null
 )
 returns bigint
@@ -21,7 +21,7 @@ declare
     state pgq._group_state;
 begin
     perform pgq._check_count(
-        'last_offset', commit_offset.last_offset, 0, 9223372036854775806
+        'committed_offset', commit_offset.committed_offset, 0, 9223372036854775806
     );
     if commit_offset.partition is null then
         perform pgq._fail_unknown_partition(commit_offset.topic, null, null);
@@ -31,17 +31,17 @@ begin
         commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
     );
 
-    if commit_offset.last_offset > state.last_offset then
+    if commit_offset.committed_offset > state.last_offset then
         perform pgq._fail_out_of_range(
             commit_offset.topic,
             state.partition,
-            commit_offset.last_offset,
+            commit_offset.committed_offset,
             pgq._first_available(state.partition_id),
             state.last_offset
         );
     end if;
 
-    if commit_offset.last_offset < state.next_offset then
+    if commit_offset.committed_offset < state.next_offset then
         perform pgq._keep_position(state);
         return state.next_offset - 1;
     end if;
@@ -55,26 +55,28 @@ begin
         );
     end if;
 
-    if commit_offset.lease_token is not null and commit_offset.last_offset < state.lease_last_offset
+    if commit_offset.lease_token is not null
+        and commit_offset.committed_offset < state.lease_last_offset
     then
         perform pgq._append_position(
-            state, commit_offset.last_offset + 1, state.leased_until, state.lease_token
+            state, commit_offset.committed_offset + 1, state.leased_until, state.lease_token
         );
     else
-        perform pgq._append_position(state, commit_offset.last_offset + 1, null, null);
+        perform pgq._append_position(state, commit_offset.committed_offset + 1, null, null);
     end if;
 
-    return commit_offset.last_offset;
+    return commit_offset.committed_offset;
 end
 $$;
 
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
-'Commits the offsets of a partition up to last_offset for a consumer group; MQ006 without its lease.
-It returns the committed offset: that of the last message that the group has processed, 0 before the
-first. The position, which is the offset that the group reads next, is one more. A lower last_offset
-changes nothing, so a repeated call is harmless; to go back use seek. With the lease token of poll,
-the lease ends when the last message that poll gave is committed; a lower offset keeps the lease.
-Errors: MQ004 last_offset is above the newest message, MQ006 the partition is leased to another
+'Commits the offsets of a partition for a consumer group; MQ006 when another member has leased it.
+committed_offset is the offset of the last message that the group has processed, 0 before the first.
+The position, which is the offset that the group reads next, is one more. A lower one changes
+nothing, so a repeated call is harmless; to go back use seek. It returns the committed offset. With
+the lease token of poll, the lease ends when the last message that poll gave is committed; a lower
+offset keeps the lease.
+Errors: MQ004 committed_offset is above the newest message, MQ006 the partition is leased to another
 member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
 MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first.';

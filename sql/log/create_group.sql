@@ -64,11 +64,14 @@ begin
         perform pgq._fail_unknown_topic(create_group.topic);
     end if;
 
-    insert into pgq.consumer_group (topic_id, consumer_group, out_of_range, created_at)
+    insert into pgq.consumer_group (
+        topic_id, consumer_group, out_of_range, created_at, updated_at
+    )
     values (
         target.topic_id,
         create_group.consumer_group,
         coalesce(create_group.out_of_range, 'error'),
+        pgq._clock(),
         pgq._clock()
     )
     on conflict (topic_id, consumer_group) do nothing

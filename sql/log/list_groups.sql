@@ -15,7 +15,7 @@ begin
     end if;
 
     return query
-    select t.topic, g.consumer_group, g.out_of_range, g.created_at
+    select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
     from pgq.topic as t
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
     where t.topic = coalesce(list_groups.topic, t.topic)

@@ -35,7 +35,9 @@ begin
         -- for the leaf: claimed.segment
         return query
         select
-            {claimed.lease_token}, {claimed.partition},
+            {claimed.lease_token},
+            {claimed.leased_until},
+            {claimed.partition},
             m.log_offset,
             m.published_at,
             m.key,
@@ -49,7 +51,7 @@ begin
         -- end of the leaf
     else
         return query
-        select claimed.lease_token, m.*
+        select claimed.lease_token, claimed.leased_until, m.*
         from pgq._messages_across(
             claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;

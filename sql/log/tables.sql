@@ -85,6 +85,7 @@ create table pgq.consumer_group (
     consumer_group text collate "C" not null,
     out_of_range text not null check (out_of_range in ('error', 'skip')),
     created_at timestamptz not null,
+    updated_at timestamptz not null,
     unique (topic_id, consumer_group)
 );
 
@@ -94,6 +95,7 @@ comment on column pgq.consumer_group.consumer_group is 'Its name, unique within 
 comment on column pgq.consumer_group.out_of_range is
 'What happens when retention removed messages the group has not read: error, or skip them.';
 comment on column pgq.consumer_group.created_at is 'When it was made.';
+comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
 
 -- As in partition, a member finds and locks one row by one index.
 create table pgq.group_partition (

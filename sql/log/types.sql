@@ -22,7 +22,8 @@ create type pgq.group_info as (
     topic text,
     consumer_group text,
     out_of_range text,
-    created_at timestamptz
+    created_at timestamptz,
+    updated_at timestamptz
 );
 
 comment on type pgq.group_info is 'A consumer group and its settings.';
@@ -31,6 +32,7 @@ comment on column pgq.group_info.consumer_group is 'Its name.';
 comment on column pgq.group_info.out_of_range is
 'What happens when retention removed messages it has not read: error or skip.';
 comment on column pgq.group_info.created_at is 'When it was made.';
+comment on column pgq.group_info.updated_at is 'When its settings last changed.';
 
 create type pgq.message_record as (
     partition integer,
@@ -104,6 +106,7 @@ comment on column pgq.offset_range.last_offset is 'The offset of the last one.';
 
 create type pgq.leased_message as (
     lease_token uuid,
+    leased_until timestamptz,
     partition integer,
     log_offset bigint,
     published_at timestamptz,
@@ -116,6 +119,8 @@ create type pgq.leased_message as (
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
 comment on column pgq.leased_message.lease_token is
 'What commit_offset, extend_poll and release_poll ask for.';
+comment on column pgq.leased_message.leased_until is
+'Until when the caller has the partition, by the clock of the server.';
 comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
 comment on column pgq.leased_message.log_offset is 'Its offset in the partition, from 1.';
 comment on column pgq.leased_message.published_at is 'When it was published.';
@@ -162,7 +167,8 @@ create type pgq._claim_state as (
     first_offset bigint,
     last_offset bigint,
     segment integer,
-    lease_token uuid
+    lease_token uuid,
+    leased_until timestamptz
 );
 
 comment on type pgq._claim_state is

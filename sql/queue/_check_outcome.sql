@@ -10,8 +10,13 @@ begin
         raise exception 'argument "outcome" must have 1 to 63 characters'
             using errcode = '22023';
     end if;
+    if _check_outcome.outcome in ('acked', 'expired', 'cancelled') then
+        raise exception 'argument "outcome" must be a word of your own'
+            using errcode = '22023',
+                detail = format('"%s" is what pgq itself notes.', _check_outcome.outcome);
+    end if;
 end
 $$;
 
 comment on function pgq._check_outcome(text) is
-'Refuses an outcome that is empty or long (22023).';
+'Refuses an outcome that is empty or long, or one that only pgq itself notes (22023).';

@@ -35,7 +35,8 @@ $$;
 
 comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
 'Finishes a job with an outcome; false when the caller does not hold it any more.
-It is noted among the archived jobs, whatever the archive setting of the queue. outcome: 1 to 63
-characters; result: any JSON. False, and nothing changed: the token is not that of the latest claim,
-or the job is finished already.
+It is noted among the archived jobs, whatever the archive setting of the queue. outcome: a word
+of 1 to 63 characters, by default archived, but not acked, expired or cancelled, which pgq itself
+notes; result: any JSON. False, and nothing changed: the token is not that of the latest claim, or
+the job is finished already.
 Errors: 22004 no job_id or lease_token, 22023 bad outcome.';

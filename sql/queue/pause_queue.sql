@@ -1,8 +1,9 @@
 create function pgq.pause_queue(queue text)
-returns void
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -15,10 +16,15 @@ begin
     if not found then
         perform pgq._fail_unknown_queue(pause_queue.queue);
     end if;
+
+    return query
+    select i.*
+    from pgq._queue_info(pause_queue.queue) as i;
 end
 $$;
 
 comment on function pgq.pause_queue(text) is
-'Stops handing out jobs of a queue until resume_queue; a paused queue stays paused.
-Enqueueing continues, and workers can still finish the jobs that they have.
+'Stops handing out jobs of a queue until resume_queue, and returns the queue.
+A paused queue stays paused. Enqueueing continues, and workers can still finish the jobs that they
+have.
 Errors: MQ002 unknown queue.';

@@ -1,8 +1,9 @@
 create function pgq.resume_queue(queue text)
-returns void
+returns setof pgq.queue_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -15,9 +16,14 @@ begin
     if not found then
         perform pgq._fail_unknown_queue(resume_queue.queue);
     end if;
+
+    return query
+    select i.*
+    from pgq._queue_info(resume_queue.queue) as i;
 end
 $$;
 
 comment on function pgq.resume_queue(text) is
-'Hands out the jobs of a queue again after pause_queue; nothing changes if it is not paused.
+'Hands out the jobs of a queue again after pause_queue, and returns the queue.
+Nothing changes if it is not paused.
 Errors: MQ002 unknown queue.';

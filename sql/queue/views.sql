@@ -12,7 +12,7 @@ select
     coalesce(s.delayed, 0) as delayed,
     coalesce(s.expired, 0) as expired,
     (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
-    coalesce(date_part('epoch', c.moment - s.oldest), 0) as oldest_ready_seconds,
+    s.oldest as oldest_ready_at,
     q.paused
 from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
@@ -42,8 +42,8 @@ comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
 comment on column pgq.queue_stats.expired is
 'Jobs past the job_ttl of their queue, until cleanup removes them.';
 comment on column pgq.queue_stats.dead is 'Dead letters.';
-comment on column pgq.queue_stats.oldest_ready_seconds is
-'For how many seconds the job that is due longest has been due; 0: none is.';
+comment on column pgq.queue_stats.oldest_ready_at is
+'Since when the job that is due longest has been due; null: none is.';
 comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
 
 create view pgq.dead_letters
@@ -53,10 +53,11 @@ select
     d.job_id,
     d.attempt,
     d.last_error,
+    m.published_at as enqueued_at,
     d.died_at,
     d.priority::integer as priority,
-    d.label,
     m.key,
+    d.label,
     m.headers,
     m.payload,
     m.body
@@ -74,10 +75,11 @@ comment on column pgq.dead_letters.job_id is 'The id of the job.';
 comment on column pgq.dead_letters.attempt is 'How often it was delivered.';
 comment on column pgq.dead_letters.last_error is
 'What the last nack said, or that its lease ran out.';
+comment on column pgq.dead_letters.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
-comment on column pgq.dead_letters.label is 'Its label; null: none.';
 comment on column pgq.dead_letters.key is 'Its key; null: none.';
+comment on column pgq.dead_letters.label is 'Its label; null: none.';
 comment on column pgq.dead_letters.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.dead_letters.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.dead_letters.body is 'Its content as raw bytes; null when it has a payload.';
@@ -93,8 +95,8 @@ select
     a.ended_at,
     a.result,
     a.last_error,
-    a.label,
     m.key,
+    a.label,
     m.headers,
     m.payload,
     m.body
@@ -115,8 +117,8 @@ comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
 comment on column pgq.archived_jobs.ended_at is 'When it was finished.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
-comment on column pgq.archived_jobs.label is 'Its label; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';
+comment on column pgq.archived_jobs.label is 'Its label; null: none.';
 comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.archived_jobs.payload is 'Its content as JSON; null when it had a body.';
 comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when it had a payload.';

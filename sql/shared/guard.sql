@@ -4,8 +4,8 @@ begin
     if to_regnamespace('pgq') is null then
         return;
     end if;
-    if to_regprocedure('pgq.version()') is not null
-        and to_regprocedure('pgq.claim_offsets(text, text, integer, integer)') is not null
+    if to_regproc('pgq.version') is not null
+        and to_regproc('pgq.claim_offsets') is not null
     then
         raise exception 'pgq is already installed in this database'
             using errcode = '42P06',

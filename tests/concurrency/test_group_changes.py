@@ -91,7 +91,7 @@ def test_a_member_that_waited_while_its_group_was_made_anew(
     renewer.drop_group(topic=topic, **READERS)
     renewer.create_group(topic=topic, **READERS)
     options: dict[str, Any] = {
-        "commit_offset": {"last_offset": 2},
+        "commit_offset": {"committed_offset": 2},
         "seek": {"start": "latest"},
         "claim_offsets": {"max_messages": 3},
         "release_poll": {"lease_token": token},

@@ -140,7 +140,9 @@ def test_many_polling_members_share_the_work(shared_connect: Connect, log: Sessi
                 continue
             done = rows if dice.random() < 0.7 else rows[: dice.randint(1, len(rows))]
             held = {"partition": rows[0].partition, "lease_token": rows[0].lease_token}
-            member.commit_offset(topic=topic, last_offset=done[-1].log_offset, **held, **READERS)
+            member.commit_offset(
+                topic=topic, committed_offset=done[-1].log_offset, **held, **READERS
+            )
             mine += [(row.partition, row.log_offset) for row in done]
             member.release_poll(topic=topic, **held, **READERS)
         return mine
@@ -179,7 +181,7 @@ def test_a_stale_commit_that_waited_for_the_takeover(
     shared_clock.advance("31 seconds")
     taker, late = shared_connect(), shared_connect(autocommit=True)
     token = taker.poll(topic=topic, **READERS)[0].lease_token
-    arguments = {"topic": topic, "partition": 0, "last_offset": 2, **READERS}
+    arguments = {"topic": topic, "partition": 0, "committed_offset": 2, **READERS}
     waiting = blocked(log, late, lambda: late.commit_offset(lease_token=stale, **arguments))
     taker.commit()
     with pytest.raises(psycopg.Error) as caught:
@@ -201,7 +203,7 @@ def test_a_stale_commit_whose_taker_gives_up(
         log,
         late,
         lambda: late.commit_offset(
-            topic=topic, partition=0, last_offset=2, lease_token=stale, **READERS
+            topic=topic, partition=0, committed_offset=2, lease_token=stale, **READERS
         ),
     )
     taker.rollback()
@@ -219,7 +221,7 @@ def test_a_seek_ends_a_lease_under_the_members_hands(
     operator.seek(topic=topic, partition=0, log_offset=2, **READERS)
     arguments = {"topic": topic, "partition": 0, "lease_token": token, **READERS}
     if function == "commit_offset":
-        arguments["last_offset"] = 3
+        arguments["committed_offset"] = 3
     waiting = blocked(log, member, lambda: getattr(member, function)(**arguments))
     operator.commit()
     if function == "commit_offset":
@@ -240,11 +242,11 @@ def test_racing_first_commits(shared_connect: Connect, log: Session) -> None:
     arguments = {"topic": topic, "partition": 0, **READERS}
     for first, second in ((2, 4), (5, 3)):
         one, two = shared_connect(), shared_connect(autocommit=True)
-        one.commit_offset(last_offset=first, **arguments)
+        one.commit_offset(committed_offset=first, **arguments)
         waiting = blocked(
             log,
             two,
-            lambda two=two, second=second: two.commit_offset(last_offset=second, **arguments),
+            lambda two=two, second=second: two.commit_offset(committed_offset=second, **arguments),
         )
         one.commit()
         assert waiting.result(PATIENCE) == max(first, second)
@@ -259,7 +261,7 @@ def test_racing_commits_end_at_the_highest(shared_connect: Connect, log: Session
         member, dice = shared_connect(autocommit=True), random.Random(number)
         return [
             member.commit_offset(
-                topic=topic, partition=0, last_offset=dice.randint(1, 100), **READERS
+                topic=topic, partition=0, committed_offset=dice.randint(1, 100), **READERS
             )
             for _ in range(30)
         ]

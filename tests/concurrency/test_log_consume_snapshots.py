@@ -51,7 +51,7 @@ def test_leases_with_an_old_snapshot(
     held = {"topic": topic, "partition": 0, "lease_token": token, **READERS}
     loser = shared_connect(isolation_level=level)
     loser.execute("select 1")
-    log.commit_offset(last_offset=1, **held)
+    log.commit_offset(committed_offset=1, **held)
     refused("40001", loser.call, function, **held)
     loser.rollback()
     assert getattr(loser, function)(**held) is True

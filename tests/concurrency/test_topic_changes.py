@@ -22,7 +22,7 @@ def consumers(session: Session, topic: str) -> dict[str, Callable[[], Any]]:
         "claim_offsets": lambda: session.claim_offsets(topic=topic, **READERS),
         "poll": lambda: session.poll(topic=topic, **READERS),
         "commit_offset": lambda: session.commit_offset(
-            topic=topic, partition=1, last_offset=1, **READERS
+            topic=topic, partition=1, committed_offset=1, **READERS
         ),
         "seek": lambda: session.seek(topic=topic, start="latest", **READERS),
     }

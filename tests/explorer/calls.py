@@ -101,7 +101,7 @@ def commit_offset(draw: Draw) -> Arguments:
     if draw.some(0.6):
         return {"*": draw.late("polled")}
     member = draw.member(0)
-    return {**member, "last_offset": draw.rng.choice([0, 1, 2, 3, 4])}
+    return {**member, "committed_offset": draw.rng.choice([0, 1, 2, 3, 4])}
 
 
 @call("log", 3)
@@ -386,7 +386,7 @@ def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tup
             "lease_token": rows[0]["lease_token"],
         }
         yield "lease", lease
-        yield "polled", {**lease, "last_offset": rows[-1]["log_offset"]}
+        yield "polled", {**lease, "committed_offset": rows[-1]["log_offset"]}
     elif name == "claim_offsets" and rows:
         yield "range", {"topic": arguments["topic"], **rows[0]}
     elif name == "begin_write" and rows[0]["repeated"] is not True:

@@ -186,7 +186,7 @@ class Position:
 
     def _committed(self, event: Event) -> None:
         answered = event.rows[0]["commit_offset"]
-        asked = event.arguments["last_offset"]
+        asked = event.arguments["committed_offset"]
         seen = self._seen_by(event.transaction)
         if seen is None and event.transaction.level not in (None, "read committed"):
             # what it changed, if anything, cannot be told

@@ -93,7 +93,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
                 topic="load",
                 consumer_group="leased",
                 partition=last.partition,
-                last_offset=last.log_offset,
+                committed_offset=last.log_offset,
                 lease_token=last.lease_token,
             )
             log.commit()
@@ -103,7 +103,10 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer) -> None:
         rows = log.fetch(topic="load", consumer_group="manual", max_messages=10, partition=0)
         if rows:
             log.commit_offset(
-                topic="load", consumer_group="manual", partition=0, last_offset=offsets(rows)[-1]
+                topic="load",
+                consumer_group="manual",
+                partition=0,
+                committed_offset=offsets(rows)[-1],
             )
         log.commit()
         if rows:

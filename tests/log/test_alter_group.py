@@ -35,7 +35,8 @@ def test_what_is_returned(log: Session) -> None:
     topic = new_topic(log, groups=("readers", "others"))
     [others, made] = log.list_groups(topic=topic)
     altered = log.alter_group(topic=topic, consumer_group="readers", out_of_range="skip")
-    assert altered == (topic, "readers", "skip", made.created_at)
+    assert altered[:4] == (topic, "readers", "skip", made.created_at)
+    assert altered.updated_at > made.updated_at == made.created_at
     assert log.list_groups(topic=topic) == [others, altered]
 
 
@@ -93,7 +94,7 @@ def test_positions_and_leases_stay(log: Session) -> None:
     topic = new_topic(log, messages=3)
     place = {"topic": topic, "consumer_group": "readers", "partition": 0}
     [first, *_] = log.poll(**place)
-    log.commit_offset(**place, last_offset=1, lease_token=first.lease_token)
+    log.commit_offset(**place, committed_offset=1, lease_token=first.lease_token)
     log.alter_group(topic=topic, consumer_group="readers", out_of_range="skip")
     assert log.poll(**place) == []
     assert log.extend_poll(**place, lease_token=first.lease_token) is True

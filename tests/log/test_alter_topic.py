@@ -117,7 +117,7 @@ def test_a_retention_that_is_changed_and_changed_back(log: Session) -> None:
     while part := log.consume(topic=topic, consumer_group="a", max_messages=3):
         assert offsets(log.fetch(topic=topic, consumer_group="b", max_messages=3)) == offsets(part)
         log.commit_offset(
-            topic=topic, consumer_group="b", partition=0, last_offset=part[-1].log_offset
+            topic=topic, consumer_group="b", partition=0, committed_offset=part[-1].log_offset
         )
         seen += offsets(part)
     assert seen == expected

@@ -31,41 +31,41 @@ def polled(log: Session, place: dict[str, Any], **options: Any) -> Any:
 
 def test_the_next_read_starts_behind_it(log: Session, place: dict[str, Any]) -> None:
     """Commit(n) returns n, and the next fetch starts at n + 1."""
-    assert log.commit_offset(last_offset=2, **place) == 2
+    assert log.commit_offset(committed_offset=2, **place) == 2
     assert fetched(log, place) == [3, 4, 5]
-    assert log.commit_offset(last_offset=5, **place) == 5
+    assert log.commit_offset(committed_offset=5, **place) == 5
     assert fetched(log, place) == []
 
 
 def test_repeated_and_lower_commits_change_nothing(log: Session, place: dict[str, Any]) -> None:
     """Commit is monotonic and idempotent: success, the committed offset as answer, no change."""
-    assert log.commit_offset(last_offset=3, **place) == 3
+    assert log.commit_offset(committed_offset=3, **place) == 3
     with unchanged(log):
         for lower in (3, 3, 2, 1, 0):
-            assert log.commit_offset(last_offset=lower, **place) == 3
+            assert log.commit_offset(committed_offset=lower, **place) == 3
     assert fetched(log, place) == [4, 5]
 
 
 def test_zero_before_the_first(log: Session, place: dict[str, Any]) -> None:
     """A group that has read nothing stands at 0, and may say so."""
     with unchanged(log):
-        assert log.commit_offset(last_offset=0, **place) == 0
+        assert log.commit_offset(committed_offset=0, **place) == 0
 
 
 def test_above_the_last_offset_is_refused(log: Session, place: dict[str, Any]) -> None:
     """A commit of what does not exist would skip what follows."""
     with unchanged(log):
         for beyond in (6, 1000, 2**63 - 2):
-            error = refused("MQ004", log.commit_offset, last_offset=beyond, **place)
+            error = refused("MQ004", log.commit_offset, committed_offset=beyond, **place)
             detail = "First available offset: 1; last available offset: 5."
             assert error.diag.message_detail == detail
-    assert log.commit_offset(last_offset=5, **place) == 5
+    assert log.commit_offset(committed_offset=5, **place) == 5
 
 
 def test_for_each_group_and_partition_by_itself(log: Session) -> None:
     """A commit concerns one group in one partition."""
     topic = new_topic(log, partitions=2, messages=3, groups=("a", "b"))
-    log.commit_offset(topic=topic, consumer_group="a", partition=1, last_offset=2)
+    log.commit_offset(topic=topic, consumer_group="a", partition=1, committed_offset=2)
     assert committed_offsets(log, topic, "a") == [0, 2]
     assert committed_offsets(log, topic, "b") == [0, 0]
 
@@ -73,20 +73,20 @@ def test_for_each_group_and_partition_by_itself(log: Session) -> None:
 def test_with_the_token_of_a_lease(log: Session, place: dict[str, Any]) -> None:
     """When the last polled message is committed, the partition is free again."""
     token = polled(log, place, max_messages=3)
-    assert log.commit_offset(last_offset=3, lease_token=token, **place) == 3
+    assert log.commit_offset(committed_offset=3, lease_token=token, **place) == 3
     assert offsets(log.poll(**place)) == [4, 5]
 
 
 def test_a_part_of_the_lease_keeps_it(log: Session, place: dict[str, Any]) -> None:
     """A lower offset moves the position, and the rest stays with the member."""
     token = polled(log, place)
-    assert log.commit_offset(last_offset=2, lease_token=token, **place) == 2
+    assert log.commit_offset(committed_offset=2, lease_token=token, **place) == 2
     assert log.poll(**place) == []
     assert log.claim_offsets(**place) == []
-    assert log.commit_offset(last_offset=4, lease_token=token, **place) == 4
+    assert log.commit_offset(committed_offset=4, lease_token=token, **place) == 4
     assert log.extend_poll(lease_token=token, **place) is True
     assert log.poll(**place) == []
-    assert log.commit_offset(last_offset=5, lease_token=token, **place) == 5
+    assert log.commit_offset(committed_offset=5, lease_token=token, **place) == 5
     assert log.release_poll(lease_token=token, **place) is False
 
 
@@ -95,7 +95,7 @@ def test_the_rest_of_a_part_goes_to_the_next(
 ) -> None:
     """When the lease runs out, the next member begins behind what was committed."""
     token = polled(log, place)
-    log.commit_offset(last_offset=2, lease_token=token, **place)
+    log.commit_offset(committed_offset=2, lease_token=token, **place)
     shared_clock.advance("31 seconds")
     assert offsets(log.poll(**place)) == [3, 4, 5]
 
@@ -104,9 +104,9 @@ def test_a_leased_partition_needs_its_token(log: Session, place: dict[str, Any])
     """Without it, or with another one, it is an error and nothing changes."""
     token = polled(log, place)
     with unchanged(log):
-        refused("MQ006", log.commit_offset, last_offset=1, **place)
-        refused("MQ006", log.commit_offset, last_offset=1, lease_token=uuid4(), **place)
-    assert log.commit_offset(last_offset=5, lease_token=token, **place) == 5
+        refused("MQ006", log.commit_offset, committed_offset=1, **place)
+        refused("MQ006", log.commit_offset, committed_offset=1, lease_token=uuid4(), **place)
+    assert log.commit_offset(committed_offset=5, lease_token=token, **place) == 5
 
 
 def test_a_stale_token_commits_nothing(
@@ -117,11 +117,11 @@ def test_a_stale_token_commits_nothing(
     shared_clock.advance("31 seconds")
     token = polled(log, place, max_messages=2)
     with unchanged(log):
-        refused("MQ006", log.commit_offset, last_offset=5, lease_token=stale, **place)
-    log.commit_offset(last_offset=2, lease_token=token, **place)
+        refused("MQ006", log.commit_offset, committed_offset=5, lease_token=stale, **place)
+    log.commit_offset(committed_offset=2, lease_token=token, **place)
     with unchanged(log):
-        refused("MQ006", log.commit_offset, last_offset=5, lease_token=stale, **place)
-        assert log.commit_offset(last_offset=2, lease_token=stale, **place) == 2
+        refused("MQ006", log.commit_offset, committed_offset=5, lease_token=stale, **place)
+        assert log.commit_offset(committed_offset=2, lease_token=stale, **place) == 2
 
 
 def test_a_lease_that_nobody_took_over_still_counts(
@@ -130,7 +130,7 @@ def test_a_lease_that_nobody_took_over_still_counts(
     """A member that was a little late need not do its work again."""
     token = polled(log, place)
     shared_clock.advance("31 seconds")
-    assert log.commit_offset(last_offset=5, lease_token=token, **place) == 5
+    assert log.commit_offset(committed_offset=5, lease_token=token, **place) == 5
 
 
 def test_after_the_lease_ran_out_no_token_is_needed(
@@ -139,14 +139,14 @@ def test_after_the_lease_ran_out_no_token_is_needed(
     """Then the partition is nobody's, and the old token is of no use behind that."""
     token = polled(log, place)
     shared_clock.advance("31 seconds")
-    assert log.commit_offset(last_offset=1, **place) == 1
-    refused("MQ006", log.commit_offset, last_offset=5, lease_token=token, **place)
+    assert log.commit_offset(committed_offset=1, **place) == 1
+    refused("MQ006", log.commit_offset, committed_offset=5, lease_token=token, **place)
 
 
 def test_a_token_where_nothing_is_leased(log: Session, place: dict[str, Any]) -> None:
     """A token of nothing is an error."""
     with unchanged(log):
-        refused("MQ006", log.commit_offset, last_offset=1, lease_token=uuid4(), **place)
+        refused("MQ006", log.commit_offset, committed_offset=1, lease_token=uuid4(), **place)
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
@@ -154,31 +154,35 @@ def test_twice_in_one_transaction(log: Session, place: dict[str, Any], level: st
     """In every isolation level; what the transaction published may be committed as well."""
     with log.transaction():
         log.execute(f"set transaction isolation level {level}")
-        assert log.commit_offset(last_offset=2, **place) == 2
-        assert log.commit_offset(last_offset=1, **place) == 2
-        assert log.commit_offset(last_offset=5, **place) == 5
+        assert log.commit_offset(committed_offset=2, **place) == 2
+        assert log.commit_offset(committed_offset=1, **place) == 2
+        assert log.commit_offset(committed_offset=5, **place) == 5
         log.publish(topic=place["topic"], payload=6)
-        assert log.commit_offset(last_offset=6, **place) == 6
+        assert log.commit_offset(committed_offset=6, **place) == 6
     assert fetched(log, place) == []
 
 
 def test_rollback(log: Session, place: dict[str, Any]) -> None:
     """A commit that was rolled back did not happen."""
     with log.transaction(force_rollback=True):
-        log.commit_offset(last_offset=4, **place)
+        log.commit_offset(committed_offset=4, **place)
     assert fetched(log, place) == [1, 2, 3, 4, 5]
 
 
 def test_refusals(log: Session, place: dict[str, Any]) -> None:
     """Unknown names, nulls and negative offsets."""
     with unchanged(log):
-        refused("MQ001", log.commit_offset, last_offset=1, **{**place, "topic": "no-such-topic"})
-        refused("MQ003", log.commit_offset, last_offset=1, **{**place, "consumer_group": "x"})
+        refused(
+            "MQ001", log.commit_offset, committed_offset=1, **{**place, "topic": "no-such-topic"}
+        )
+        refused("MQ003", log.commit_offset, committed_offset=1, **{**place, "consumer_group": "x"})
         for partition in (-1, 1, 2**31 - 1):
-            refused("MQ007", log.commit_offset, last_offset=1, **{**place, "partition": partition})
+            refused(
+                "MQ007", log.commit_offset, committed_offset=1, **{**place, "partition": partition}
+            )
         for name in place:
-            refused("22004", log.commit_offset, last_offset=1, **{**place, name: None})
-        refused("22004", log.commit_offset, last_offset=None, **place)
+            refused("22004", log.commit_offset, committed_offset=1, **{**place, name: None})
+        refused("22004", log.commit_offset, committed_offset=None, **place)
         for offset in (-1, -(2**63), 2**63 - 1):
-            refused("22023", log.commit_offset, last_offset=offset, **place)
-        refused("22003", log.commit_offset, last_offset=2**63, **place)
+            refused("22023", log.commit_offset, committed_offset=offset, **place)
+        refused("22003", log.commit_offset, committed_offset=2**63, **place)

@@ -26,7 +26,7 @@ def test_a_lease_goes_with_it(log: Session) -> None:
     log.drop_group(topic=topic, consumer_group="readers")
     log.create_group(topic=topic, consumer_group="readers")
     arguments = {"topic": topic, "consumer_group": "readers", "partition": 0}
-    refused("MQ006", log.commit_offset, last_offset=2, lease_token=token, **arguments)
+    refused("MQ006", log.commit_offset, committed_offset=2, lease_token=token, **arguments)
     assert len(log.poll(topic=topic, consumer_group="readers")) == 2
 
 

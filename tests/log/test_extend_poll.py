@@ -71,7 +71,7 @@ def test_the_token_stays(log: Session, held: dict[str, Any]) -> None:
     """An extended lease is committed with the same token, and the position did not move."""
     log.extend_poll(**held)
     assert committed_offsets(log, held["topic"], "readers") == [0]
-    assert log.commit_offset(last_offset=3, **held) == 3
+    assert log.commit_offset(committed_offset=3, **held) == 3
     assert log.extend_poll(**held) is False
 
 

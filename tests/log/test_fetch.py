@@ -33,9 +33,9 @@ def test_a_hundred_by_default(log: Session) -> None:
 def test_after_a_commit_it_starts_behind_it(log: Session) -> None:
     """Commit(n), then fetch starts at n + 1; also in a new session; nothing new, no row."""
     topic = new_topic(log, messages=4)
-    log.commit_offset(topic=topic, consumer_group="readers", partition=0, last_offset=3)
+    log.commit_offset(topic=topic, consumer_group="readers", partition=0, committed_offset=3)
     assert offsets(fetch(log, topic)) == [4]
-    log.commit_offset(topic=topic, consumer_group="readers", partition=0, last_offset=4)
+    log.commit_offset(topic=topic, consumer_group="readers", partition=0, committed_offset=4)
     assert fetch(log, topic) == []
 
 
@@ -58,7 +58,7 @@ def test_partitions_one_after_the_other(log: Session) -> None:
     assert places() == [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)]
     assert places(max_messages=3) == [(0, 1), (0, 2), (1, 1)]
     assert places(partition=1) == [(1, 1), (1, 2)]
-    log.commit_offset(topic=topic, consumer_group="readers", partition=0, last_offset=2)
+    log.commit_offset(topic=topic, consumer_group="readers", partition=0, committed_offset=2)
     assert places(max_messages=3) == [(1, 1), (1, 2), (2, 1)]
 
 
@@ -77,7 +77,7 @@ def test_twice_in_one_transaction(log: Session, level: str) -> None:
         log.execute(f"set transaction isolation level {level}")
         assert offsets(fetch(log, topic)) == [1]
         log.publish(topic=topic, payload=2)
-        log.commit_offset(topic=topic, consumer_group="readers", partition=0, last_offset=1)
+        log.commit_offset(topic=topic, consumer_group="readers", partition=0, committed_offset=1)
         assert offsets(fetch(log, topic)) == [2]
 
 

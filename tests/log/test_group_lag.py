@@ -21,7 +21,7 @@ def lag(log: Session, topic: str) -> list[Any]:
 def test_lag_is_the_last_offset_minus_the_committed_one(log: Session) -> None:
     """Exactly, for every group and partition."""
     topic = new_topic(log, partitions=2, messages=5, groups=("a", "b"))
-    log.commit_offset(topic=topic, consumer_group="a", partition=0, last_offset=3)
+    log.commit_offset(topic=topic, consumer_group="a", partition=0, committed_offset=3)
     log.claim_offsets(topic=topic, consumer_group="b", max_messages=5, partition=1)
     assert lag(log, topic) == [
         ("a", 0, 3, 5, 2),
@@ -63,11 +63,11 @@ def test_the_age_of_the_next_message_and_the_lease(log: Session, shared_clock: C
         ).fetchone()
 
     assert seen() == (times[0], False)
-    log.commit_offset(topic=topic, consumer_group="readers", partition=0, last_offset=1)
+    log.commit_offset(topic=topic, consumer_group="readers", partition=0, committed_offset=1)
     assert seen() == (times[1], False)
     log.poll(topic=topic, consumer_group="readers")
     assert seen() == (times[1], True)
     shared_clock.advance("1 minute")
     assert seen() == (times[1], False)
-    log.commit_offset(topic=topic, consumer_group="readers", partition=0, last_offset=2)
+    log.commit_offset(topic=topic, consumer_group="readers", partition=0, committed_offset=2)
     assert seen() == (None, False)

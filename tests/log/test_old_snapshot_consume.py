@@ -101,7 +101,7 @@ def test_a_commit_counts(connect: Connect, log: Session, last_offset: int, level
 
     def work() -> int:
         committed: int = late.commit_offset(
-            topic=topic, partition=0, last_offset=last_offset, **READERS
+            topic=topic, partition=0, committed_offset=last_offset, **READERS
         )
         return committed
 
@@ -120,12 +120,14 @@ def test_a_commit_that_has_nothing_to_do_knows_so(
     if trimmed:
         go_on(log, topic)
     else:
-        log.commit_offset(topic=topic, partition=0, last_offset=MOVED, **READERS)
+        log.commit_offset(topic=topic, partition=0, committed_offset=MOVED, **READERS)
     late = old_session(connect, level)
     log.seek(topic=topic, start="earliest", **READERS)
 
     def work() -> int:
-        committed: int = late.commit_offset(topic=topic, partition=0, last_offset=1000, **READERS)
+        committed: int = late.commit_offset(
+            topic=topic, partition=0, committed_offset=1000, **READERS
+        )
         return committed
 
     told = second_answer_of(late, work)
@@ -143,7 +145,7 @@ def test_a_lease_that_was_lost(connect: Connect, log: Session, function: str, le
     log.seek(topic=topic, start="earliest", **READERS)
     go_on(log, topic)
     [taken, *_] = log.poll(topic=topic, **READERS)
-    more = {"last_offset": 10} if function == "commit_offset" else {}
+    more = {"committed_offset": 10} if function == "commit_offset" else {}
 
     def work() -> Any:
         return late.call(

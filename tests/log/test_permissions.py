@@ -48,7 +48,7 @@ def test_nothing_without_a_grant(guest: Session, log: Session) -> None:
         for function in ("claim_offsets", "consume", "fetch", "poll"):
             refused("42501", guest.call, function, **names)
         refused("42501", guest.seek, start="latest", **names)
-        refused("42501", guest.commit_offset, partition=0, last_offset=1, **names)
+        refused("42501", guest.commit_offset, partition=0, committed_offset=1, **names)
         range_ = {"partition": 0, "first_offset": 1, "last_offset": 1}
         refused("42501", guest.fetch_range, topic=topic, **range_)
         for table in ("message", "message_0", "topic", "partition", "group_position"):

@@ -8,7 +8,7 @@ import pytest
 
 from support.clock import Clock
 from support.log import committed_offsets, new_topic, offsets
-from support.session import Session, refused, unchanged
+from support.session import Session, refused, row, unchanged
 
 
 def poll(log: Session, topic: str, **options: Any) -> list[Any]:
@@ -22,12 +22,22 @@ def test_messages_with_one_token(log: Session) -> None:
     topic = new_topic(log, partitions=2, messages=3)
     rows = poll(log, topic, max_messages=2)
     assert offsets(rows) == [1, 2]
-    assert len({(row.lease_token, row.partition) for row in rows}) == 1
-    assert rows[0]._fields[0] == "lease_token"
-    assert [row[1:] for row in rows] == log.fetch_range(
+    assert len({(row.lease_token, row.leased_until, row.partition) for row in rows}) == 1
+    assert rows[0]._fields[:2] == ("lease_token", "leased_until")
+    assert [row[2:] for row in rows] == log.fetch_range(
         topic=topic, partition=rows[0].partition, first_offset=1, last_offset=2
     )
     assert committed_offsets(log, topic, "readers") == [0, 0]
+
+
+@pytest.mark.parametrize("partition", [None, 0])
+def test_the_end_of_the_lease(log: Session, partition: int | None) -> None:
+    """It comes with the messages: what group_lag shows."""
+    topic = new_topic(log, messages=1)
+    [held] = poll(log, topic, partition=partition, lease="1 hour")
+    assert row(log, "select leased_until from pgq.group_lag where topic = %s", [topic]) == (
+        held.leased_until,
+    )
 
 
 def test_other_members_get_other_partitions(log: Session) -> None:
@@ -61,10 +71,12 @@ def test_the_lease_ends_and_another_member_takes_over(log: Session, shared_clock
     arguments = {"topic": topic, "consumer_group": "readers", "partition": 0}
     stale = first[0].lease_token
     with unchanged(log):
-        refused("MQ006", log.commit_offset, last_offset=2, lease_token=stale, **arguments)
+        refused("MQ006", log.commit_offset, committed_offset=2, lease_token=stale, **arguments)
         assert log.extend_poll(lease_token=stale, **arguments) is False
         assert log.release_poll(lease_token=stale, **arguments) is False
-    assert log.commit_offset(last_offset=2, lease_token=second[0].lease_token, **arguments) == 2
+    assert (
+        log.commit_offset(committed_offset=2, lease_token=second[0].lease_token, **arguments) == 2
+    )
 
 
 def test_null_is_the_default(log: Session, shared_clock: Clock) -> None:
@@ -116,7 +128,7 @@ def test_in_order_within_a_partition(log: Session) -> None:
             topic=topic,
             consumer_group="readers",
             partition=0,
-            last_offset=rows[-1].log_offset,
+            committed_offset=rows[-1].log_offset,
             lease_token=rows[-1].lease_token,
         )
     assert seen == [1, 2, 3, 4, 5]

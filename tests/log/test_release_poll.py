@@ -27,7 +27,7 @@ def test_what_was_not_committed_goes_to_the_next(log: Session) -> None:
     """At once, from the position on."""
     topic = new_topic(log, messages=3)
     held = lease(log, topic)
-    log.commit_offset(last_offset=1, **held)
+    log.commit_offset(committed_offset=1, **held)
     assert log.release_poll(**held) is True
     assert offsets(log.poll(topic=topic, consumer_group="readers")) == [2, 3]
 

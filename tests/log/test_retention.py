@@ -168,7 +168,7 @@ def test_ranges_that_span_segments(own: Session, clock: Clock) -> None:
     own.commit_offset(
         topic=topic,
         partition=0,
-        last_offset=start + 4,
+        committed_offset=start + 4,
         lease_token=polled[0].lease_token,
         **READERS,
     )
@@ -196,8 +196,8 @@ def test_no_hole_when_the_retention_became_shorter(own: Session, clock: Clock) -
     own.publish_batch(topic=topic, payloads=[1, 2, 3])
     own.alter_topic(topic=topic, retention="7 days")
     own.publish_batch(topic=topic, payloads=[4, 5, 6])
-    own.commit_offset(topic=topic, partition=0, last_offset=1, **READERS)
-    own.commit_offset(topic=topic, consumer_group="far", partition=0, last_offset=6)
+    own.commit_offset(topic=topic, partition=0, committed_offset=1, **READERS)
+    own.commit_offset(topic=topic, consumer_group="far", partition=0, committed_offset=6)
     expire(own, clock)
     own.publish_batch(topic=topic, payloads=[7, 8])
     for function in ("claim_offsets", "consume", "fetch", "poll"):

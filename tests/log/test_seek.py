@@ -71,7 +71,7 @@ def test_it_ends_a_lease(log: Session) -> None:
     token = log.poll(topic=topic, consumer_group="readers")[0].lease_token
     seek(log, topic, start="earliest")
     arguments = {"topic": topic, "consumer_group": "readers", "partition": 0}
-    refused("MQ006", log.commit_offset, last_offset=3, lease_token=token, **arguments)
+    refused("MQ006", log.commit_offset, committed_offset=3, lease_token=token, **arguments)
     assert log.extend_poll(lease_token=token, **arguments) is False
     assert log.release_poll(lease_token=token, **arguments) is False
     assert offsets(log.poll(topic=topic, consumer_group="readers")) == [1, 2, 3]

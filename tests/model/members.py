@@ -186,6 +186,7 @@ class Members(Topics):
             (token,) = {message.lease_token for message in got}
             group, leased = claimed
             until = self.now + (LEASE if lease is None else lease)
+            assert {message.leased_until for message in got} == {until}
             group.positions[leased.partition] = Position(
                 leased.first_offset, until, token, leased.last_offset
             )
@@ -223,25 +224,25 @@ class Members(Topics):
         topic: str,
         consumer_group: str,
         partition: int,
-        last_offset: int,
+        committed_offset: int,
         *,
         lease_token: UUID | None,
     ) -> None:
         positions = self._group(topic, consumer_group, partition).positions
         position = positions[partition]
-        if last_offset > self.topics[topic].logs[partition].last_offset:
+        if committed_offset > self.topics[topic].logs[partition].last_offset:
             raise OffsetOutOfRange
-        if last_offset < position.next_offset:
+        if committed_offset < position.next_offset:
             assert got == position.next_offset - 1
             return
         leased = position.leased_until is not None and position.leased_until > self.now
         if lease_token != position.lease_token and (lease_token is not None or leased):
             raise LeaseLost
-        assert got == last_offset
-        if lease_token is not None and last_offset < (position.lease_last_offset or 0):
-            position.next_offset = last_offset + 1
+        assert got == committed_offset
+        if lease_token is not None and committed_offset < (position.lease_last_offset or 0):
+            position.next_offset = committed_offset + 1
         else:
-            positions[partition] = Position(last_offset + 1)
+            positions[partition] = Position(committed_offset + 1)
 
     def seek(
         self,

@@ -125,7 +125,7 @@ def test_positions(reader: Reader, connection: psycopg.Connection[Any], connect:
         call(
             "commit_offset",
             partition=message.partition,
-            last_offset=message.log_offset,
+            committed_offset=message.log_offset,
             lease_token=message.lease_token,
         )
     for calls in work.values():

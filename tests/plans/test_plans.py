@@ -156,7 +156,7 @@ def _use_all(reader: Reader, size: int, check: Check = lambda function, rows: No
     polled = call("poll", size, **group, max_messages=size)
     lease = {"partition": polled[0].partition, "lease_token": polled[0].lease_token}
     call("extend_poll", 1, **group, **lease)
-    call("commit_offset", 1, **group, **lease, last_offset=polled[0].log_offset)
+    call("commit_offset", 1, **group, **lease, committed_offset=polled[0].log_offset)
     call("release_poll", 1, **group, **lease)
     # a binary search
     call("seek", 10 * PARTITIONS, **group, published_at=polled[0].published_at)

@@ -33,12 +33,12 @@ def test_outcome_and_result(connection: Session, setting: bool) -> None:
     ids = enqueue_many(connection, queue, 3)
     first, second, third = claim(connection, queue, 3)
     assert archive(connection, first)
-    assert archive(connection, second, outcome="cancelled", result=Jsonb({"by": "user"}))
+    assert archive(connection, second, outcome="called off", result=Jsonb({"by": "user"}))
     assert archive(connection, third, outcome="ü" * 63, result=Jsonb(None))
     assert stats(connection, queue) == {}
     assert archived(connection, queue) == [
         (ids[0], "archived", None, 0, 1),
-        (ids[1], "cancelled", {"by": "user"}, 1, 1),
+        (ids[1], "called off", {"by": "user"}, 1, 1),
         (ids[2], "ü" * 63, None, 2, 1),
     ]
 
@@ -80,6 +80,9 @@ def test_unknown_ids_and_stale_tokens(connection: Session, queue: str, clock: Cl
         ("22004", {"lease_token": None}),
         ("22023", {"outcome": ""}),
         ("22023", {"outcome": "x" * 64}),
+        ("22023", {"outcome": "acked"}),
+        ("22023", {"outcome": "expired"}),
+        ("22023", {"outcome": "cancelled"}),
     ],
 )
 def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:

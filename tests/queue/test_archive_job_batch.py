@@ -73,6 +73,9 @@ def test_none(connection: Session) -> None:
         ("22004", {"lease_token": None}),
         ("22023", {"outcome": ""}),
         ("22023", {"outcome": "x" * 64}),
+        ("22023", {"outcome": "acked"}),
+        ("22023", {"outcome": "expired"}),
+        ("22023", {"outcome": "cancelled"}),
     ],
 )
 def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:

@@ -30,8 +30,8 @@ def test_what_it_shows(connection: Session, queue: str) -> None:
         "ended_at",
         "result",
         "last_error",
-        "label",
         "key",
+        "label",
         "headers",
         "payload",
         "body",
@@ -39,7 +39,7 @@ def test_what_it_shows(connection: Session, queue: str) -> None:
     found = cursor.fetchall()
     assert all(enqueued_at < ended_at for enqueued_at, ended_at in (row[4:6] for row in found))
     assert [row[:4] + row[6:] for row in found] == [
-        (queue, first, "acked", 1, None, None, "l", "k", {"h": "1"}, [1], None),
+        (queue, first, "acked", 1, None, None, "k", "l", {"h": "1"}, [1], None),
         (queue, second, "skipped", 1, {"why": "old"}, None, None, None, None, None, b"\x00"),
     ]
 

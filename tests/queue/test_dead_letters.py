@@ -24,18 +24,22 @@ def test_what_it_shows(connection: Session) -> None:
         "job_id",
         "attempt",
         "last_error",
+        "enqueued_at",
         "died_at",
         "priority",
-        "label",
         "key",
+        "label",
         "headers",
         "payload",
         "body",
     ]
     found = cursor.fetchall()
-    assert all(before <= died_at <= after for died_at in (row[4] for row in found))
-    assert [row[:4] + row[5:] for row in found] == [
-        (queue, first, 1, "boom", 2, "l", "k", {"h": "1"}, [1], None),
+    assert all(
+        before <= enqueued_at <= died_at <= after
+        for enqueued_at, died_at in [row[4:6] for row in found]
+    )
+    assert [row[:4] + row[6:] for row in found] == [
+        (queue, first, 1, "boom", 2, "k", "l", {"h": "1"}, [1], None),
         (queue, second, 1, None, 3, None, None, None, None, b"\x00"),
     ]
 

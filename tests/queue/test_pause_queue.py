@@ -27,11 +27,12 @@ def test_nothing_is_given_out(connection: Session, queue: str) -> None:
 
 
 def test_again_changes_nothing(connection: Session, queue: str) -> None:
+    [before] = connection.list_queues()
     for _ in range(2):
-        connection.execute("select pgq.pause_queue(%s)", [queue])
+        assert connection.pause_queue(queue=queue) == before._replace(paused=True)
     enqueue(connection, queue)
     assert claim(connection, queue) == []
-    connection.execute("select pgq.resume_queue(%s)", [queue])
+    assert connection.resume_queue(queue=queue) == before
     assert len(claim(connection, queue)) == 1
 
 

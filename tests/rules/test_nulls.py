@@ -41,7 +41,7 @@ GIVEN: dict[str, Arguments] = {
     "check_range": RANGE,
     "claim_job": QUEUE,
     "claim_offsets": GROUP,
-    "commit_offset": {**PLACE, "last_offset": 1},
+    "commit_offset": {**PLACE, "committed_offset": 1},
     "commit_write": {"write_id": "$write"},
     "consume": GROUP,
     "create_group": {"topic": "t", "consumer_group": "new"},

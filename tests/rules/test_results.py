@@ -20,7 +20,9 @@ ONE_ROW = {
     "create_queue",
     "create_topic",
     "enqueue",
+    "pause_queue",
     "publish",
+    "resume_queue",
 }
 """Those that always have one row, and say so to the planner; the others may have any number."""
 

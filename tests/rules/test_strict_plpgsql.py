@@ -90,9 +90,9 @@ def use_the_log(pgq: Caller, clock: Clock) -> None:
         pgq.fetch(**member)
         pgq.fetch(**member, partition=0)
         for row in pgq.poll(**member, max_messages=3)[:1]:
-            held = {**member, "partition": row[1], "lease_token": row[0]}
+            held = {**member, "partition": row.partition, "lease_token": row.lease_token}
             pgq.extend_poll(**held)
-            pgq.commit_offset(**held, last_offset=row[2])
+            pgq.commit_offset(**held, committed_offset=row.log_offset)
             pgq.release_poll(**held)
         for place, first, last, _ in pgq.list_offsets(**topic):
             where = {**topic, "partition": place, "first_offset": first, "last_offset": last}

@@ -115,6 +115,6 @@ def ways_to_move(log: Session, topic: str) -> dict[str, Callable[[], Any]]:
         ),
         "consume": lambda: log.consume(max_messages=2, **names),
         "poll": lambda: log.poll(max_messages=2, **names),
-        "commit_offset": lambda: log.commit_offset(partition=0, last_offset=9, **names),
+        "commit_offset": lambda: log.commit_offset(partition=0, committed_offset=9, **names),
         "seek": lambda: log.seek(start="latest", **names),
     }

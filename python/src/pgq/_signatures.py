@@ -154,10 +154,10 @@ SIGNATURES: Mapping[str, Signature] = {
             "topic": "text",
             "consumer_group": "text",
             "partition": "integer",
-            "last_offset": "bigint",
+            "committed_offset": "bigint",
             "lease_token": "uuid",
         },
-        required=frozenset({"topic", "consumer_group", "partition", "last_offset"}),
+        required=frozenset({"topic", "consumer_group", "partition", "committed_offset"}),
         returns="scalar",
     ),
     "commit_write": Signature(
@@ -383,7 +383,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "queue": "text",
         },
         required=frozenset({"queue"}),
-        returns="scalar",
+        returns="row",
     ),
     "poll": Signature(
         arguments={
@@ -453,7 +453,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "queue": "text",
         },
         required=frozenset({"queue"}),
-        returns="scalar",
+        returns="row",
     ),
     "seek": Signature(
         arguments={

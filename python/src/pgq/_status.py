@@ -75,12 +75,13 @@ def _queues(client: Client) -> Table:
     table = _table(
         "queues", "queue", "ready", "leased", "delayed", "expired", "dead", "oldest ready", ""
     )
+    now = datetime.now(timezone.utc)
     for row in client.queue_stats():
         counts = (row.ready, row.leased, row.delayed, row.expired, row.dead)
         table.add_row(
             row.queue,
             *(f"{count:,}" for count in counts),
-            f"{_span(timedelta(seconds=float(row.oldest_ready_seconds)))}" if row.ready else "",
+            f"{_span(now - row.oldest_ready_at)} ago" if row.oldest_ready_at else "",
             "paused" if row.paused else "",
         )
     return table

@@ -63,6 +63,7 @@ class Group:
     out_of_range: str
     """What happens when the position is older than the oldest message: 'error' or 'skip'."""
     created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ class LeasedMessage:
     """A message handed out under a lease; `commit_offset` wants the token."""
 
     lease_token: UUID
+    leased_until: datetime
     partition: int
     log_offset: int
     published_at: datetime
@@ -272,7 +274,7 @@ class QueueStats:
     delayed: int
     expired: int
     dead: int
-    oldest_ready_seconds: float
+    oldest_ready_at: datetime | None
     """For how long the job that is due longest has been due, in seconds; 0 when there is none."""
     paused: bool
 
@@ -285,10 +287,11 @@ class DeadLetter:
     job_id: int
     attempt: int
     last_error: str | None
+    enqueued_at: datetime | None
     died_at: datetime
     priority: int
-    label: str | None
     key: str | None
+    label: str | None
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
@@ -302,12 +305,12 @@ class ArchivedJob:
     job_id: int
     outcome: str
     attempt: int
-    enqueued_at: datetime
+    enqueued_at: datetime | None
     ended_at: datetime
     result: Any
     last_error: str | None
-    label: str | None
     key: str | None
+    label: str | None
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None

@@ -181,8 +181,8 @@ def _installed(connection: AnyConnection) -> str | None:
     # Skytools' PgQ has a function version() too
     ours = _value(
         connection,
-        "select to_regprocedure('pgq.version()') is not null"
-        " and to_regprocedure('pgq.claim_offsets(text, text, integer, integer)') is not null",
+        "select to_regproc('pgq.version') is not null"
+        " and to_regproc('pgq.claim_offsets') is not null",
     )
     if not ours:
         raise MigrationError(_FOREIGN_SCHEMA)

@@ -131,14 +131,14 @@ class Consuming(Calling):
         topic: str,
         consumer_group: str,
         partition: int,
-        last_offset: int,
+        committed_offset: int,
         *,
         lease_token: UUID | None = None,
     ) -> int:
-        """Note that all messages up to `last_offset` are consumed; returns the committed offset.
+        """Note that all messages up to this offset are processed; returns the committed offset.
 
-        That is the last offset that the group has done with, 0 before the first; the group goes on
-        at the next one. A lower `last_offset` changes nothing. After `poll` pass its lease token;
+        That is the last offset that the group has processed, 0 before the first; the group goes on
+        at the next one. A lower offset changes nothing. After `poll` pass its lease token;
         the lease ends with the last message that it gave.
 
         Raises OffsetOutOfRange above the newest message, and LeaseLost when the token is stale or
@@ -150,7 +150,7 @@ class Consuming(Calling):
             topic=topic,
             consumer_group=consumer_group,
             partition=partition,
-            last_offset=last_offset,
+            committed_offset=committed_offset,
             lease_token=lease_token,
         )
 

@@ -101,13 +101,13 @@ class Queues(Calling):
         """All queues, by name."""
         return await self._rows(Queue, "list_queues")
 
-    async def pause_queue(self, queue: str) -> None:
+    async def pause_queue(self, queue: str) -> Queue:
         """Let no job of the queue be claimed until `resume_queue`; leases that run go on."""
-        await self._value(object, "pause_queue", queue=queue)
+        return await self._row(Queue, "pause_queue", queue=queue)
 
-    async def resume_queue(self, queue: str) -> None:
+    async def resume_queue(self, queue: str) -> Queue:
         """End a pause."""
-        await self._value(object, "resume_queue", queue=queue)
+        return await self._row(Queue, "resume_queue", queue=queue)
 
     async def purge_queue(
         self, queue: str, *, dead_only: bool | None = None, all_jobs: bool | None = None

@@ -103,13 +103,13 @@ class Queues(Calling):
         """All queues, by name."""
         return self._rows(Queue, "list_queues")
 
-    def pause_queue(self, queue: str) -> None:
+    def pause_queue(self, queue: str) -> Queue:
         """Let no job of the queue be claimed until `resume_queue`; leases that run go on."""
-        self._value(object, "pause_queue", queue=queue)
+        return self._row(Queue, "pause_queue", queue=queue)
 
-    def resume_queue(self, queue: str) -> None:
+    def resume_queue(self, queue: str) -> Queue:
         """End a pause."""
-        self._value(object, "resume_queue", queue=queue)
+        return self._row(Queue, "resume_queue", queue=queue)
 
     def purge_queue(
         self, queue: str, *, dead_only: bool | None = None, all_jobs: bool | None = None
