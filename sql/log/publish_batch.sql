@@ -124,7 +124,9 @@ end
 $$;
 
 comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
-'Appends messages to a topic, all or none, and returns their offsets: one row per partition.
+'Appends messages to a topic, all or none, and returns where they stand.
+There is a row for each run of messages that follow each other in a partition; without duplicates
+that is one for each partition that got any.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
 same length. With a partition named, all go there; else each goes to the partition of its key;
 without keys, all go to one partition that is free. In each partition they stand in the order of
