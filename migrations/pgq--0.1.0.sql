@@ -1416,6 +1416,29 @@ $$;
 comment on function pgq._create_leaf(integer) is
 'Adds a leaf to message and to job_archive.';
 
+-- ==== sql/store/_mark_segment.sql
+
+create function pgq._mark_segment(segment integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    execute format(
+        'insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment)
+        values (0, 0, ''infinity'', %1$s)
+        on conflict do nothing',
+        _mark_segment.segment
+    );
+end
+$$;
+
+comment on function pgq._mark_segment(integer) is
+'Gives a segment its first row, by which a reader knows that it has not been emptied (_is_kept). It
+has the id 0, which no partition and no queue has.';
+
 -- ==== sql/store/_open_segment.sql
 
 create function pgq._open_segment(storage_class_id bigint)
@@ -1467,6 +1490,7 @@ begin
     set free = false
     where l.leaf = free_leaf;
 
+    perform pgq._mark_segment(free_leaf);
     insert into pgq.segment (segment, storage_class_id, state, opened_at)
     values (free_leaf, _open_segment.storage_class_id, 'open', pgq._clock());
 
@@ -1748,6 +1772,154 @@ $$;
 comment on function pgq._newest(bigint, integer, bigint) is
 'The last message of a partition in a segment, from an offset on; null when there is none.';
 
+-- ==== sql/store/_is_kept.sql
+
+create function pgq._is_kept(segment integer)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    kept boolean;
+begin
+    if _is_kept.segment = 0 then
+        select true
+        from pgq.message_0 as m
+        where m.partition_id = 0
+        limit 1
+        into kept;
+    elsif _is_kept.segment = 1 then
+        select true
+        from pgq.message_1 as m
+        where m.partition_id = 0
+        limit 1
+        into kept;
+    elsif _is_kept.segment <= 3 then
+        if _is_kept.segment <= 2 then
+            select true
+            from pgq.message_2 as m
+            where m.partition_id = 0
+            limit 1
+            into kept;
+        else
+            select true
+            from pgq.message_3 as m
+            where m.partition_id = 0
+            limit 1
+            into kept;
+        end if;
+    elsif _is_kept.segment <= 7 then
+        if _is_kept.segment <= 5 then
+            if _is_kept.segment <= 4 then
+                select true
+                from pgq.message_4 as m
+                where m.partition_id = 0
+                limit 1
+                into kept;
+            else
+                select true
+                from pgq.message_5 as m
+                where m.partition_id = 0
+                limit 1
+                into kept;
+            end if;
+        else
+            if _is_kept.segment <= 6 then
+                select true
+                from pgq.message_6 as m
+                where m.partition_id = 0
+                limit 1
+                into kept;
+            else
+                select true
+                from pgq.message_7 as m
+                where m.partition_id = 0
+                limit 1
+                into kept;
+            end if;
+        end if;
+    elsif _is_kept.segment <= 15 then
+        if _is_kept.segment <= 11 then
+            if _is_kept.segment <= 9 then
+                if _is_kept.segment <= 8 then
+                    select true
+                    from pgq.message_8 as m
+                    where m.partition_id = 0
+                    limit 1
+                    into kept;
+                else
+                    select true
+                    from pgq.message_9 as m
+                    where m.partition_id = 0
+                    limit 1
+                    into kept;
+                end if;
+            else
+                if _is_kept.segment <= 10 then
+                    select true
+                    from pgq.message_10 as m
+                    where m.partition_id = 0
+                    limit 1
+                    into kept;
+                else
+                    select true
+                    from pgq.message_11 as m
+                    where m.partition_id = 0
+                    limit 1
+                    into kept;
+                end if;
+            end if;
+        else
+            if _is_kept.segment <= 13 then
+                if _is_kept.segment <= 12 then
+                    select true
+                    from pgq.message_12 as m
+                    where m.partition_id = 0
+                    limit 1
+                    into kept;
+                else
+                    select true
+                    from pgq.message_13 as m
+                    where m.partition_id = 0
+                    limit 1
+                    into kept;
+                end if;
+            else
+                if _is_kept.segment <= 14 then
+                    select true
+                    from pgq.message_14 as m
+                    where m.partition_id = 0
+                    limit 1
+                    into kept;
+                else
+                    select true
+                    from pgq.message_15 as m
+                    where m.partition_id = 0
+                    limit 1
+                    into kept;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select true
+            from pgq.message_%1$s as m
+            where m.partition_id = 0
+            limit 1
+        $leaf$, _is_kept.segment)
+        into kept;
+    end if;
+
+    return kept is not null;
+end
+$$;
+
+comment on function pgq._is_kept(integer) is
+'Whether a segment that the snapshot shows has not been emptied since. TRUNCATE is seen by snapshots
+that are older, too; what they still see of a segment is its first row, or it was emptied.';
+
 -- ==== sql/log/_fail_unknown_topic.sql
 
 create function pgq._fail_unknown_topic(topic text)
@@ -1993,22 +2165,36 @@ comment on function pgq._first_available(bigint) is
 
 create function pgq._last_offset(partition_id bigint, segment integer, segment_first_offset bigint)
 returns bigint
-language sql
+language plpgsql
 stable
 parallel safe
 as $$
-select coalesce(
-    (
+#variable_conflict use_column
+declare
+    newest_offset bigint := (
         pgq._newest(
             _last_offset.partition_id, _last_offset.segment, _last_offset.segment_first_offset
         )
-    ).log_offset,
-    _last_offset.segment_first_offset - 1
-)
+    ).log_offset;
+begin
+    if newest_offset is not null then
+        return newest_offset;
+    end if;
+
+    -- Nothing there yet, unless the partition has left this segment since the snapshot was taken,
+    -- and it was emptied.
+    if not pgq._is_kept(_last_offset.segment) then
+        perform pgq._fail_truncated(p.topic)
+        from pgq.partition as p
+        where p.partition_id = _last_offset.partition_id;
+    end if;
+    return _last_offset.segment_first_offset - 1;
+end
 $$;
 
 comment on function pgq._last_offset(bigint, integer, bigint) is
-'The newest offset of a partition; 0 when it never had a message.';
+'The newest offset of a partition, 0 when it never had a message; 40001 when its segment was emptied
+since the snapshot was taken. Where the partition stands has to be read by the same statement.';
 
 -- ==== sql/log/_runs.sql
 
@@ -3057,6 +3243,23 @@ begin
     entered.segment_first_offset := coalesce(newest.log_offset + 1, entered.segment_first_offset);
     entered.segment_entered_at := greatest(newest.published_at, entered.segment_entered_at);
 
+    if class.retention is not null and newest.log_offset is not null then
+        -- What was stored without a retention is kept for the one that counts from now on.
+        insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+        select
+            entered.partition_id,
+            g.segment,
+            (_enter_segment.state).segment_first_offset,
+            newest.log_offset,
+            pgq._clock() + class.retention
+        from pgq.segment as g
+        inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+        where g.segment = (_enter_segment.state).segment
+            and c.retention is null
+        on conflict (partition_id, segment, first_offset) do update
+        set last_offset = excluded.last_offset;
+    end if;
+
     update pgq.partition as p
     set
         segment = entered.segment,
@@ -3271,7 +3474,7 @@ Raises MQ001.';
 
 -- ==== sql/log/_note_leftovers.sql
 
-create function pgq._note_leftovers(topic_id bigint, retention interval)
+create function pgq._note_leftovers(topic_id bigint, retention interval, dropped boolean)
 returns void
 language plpgsql
 volatile
@@ -3311,14 +3514,16 @@ begin
     inner join pgq.segment as g on g.segment = r.segment
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
+        -- What a partition still writes to is noted when it has left it.
+        and (r.next_first_offset < 9223372036854775807 or _note_leftovers.dropped)
     on conflict (partition_id, segment, first_offset) do update
     set remove_at = least(leftover.remove_at, excluded.remove_at);
 end
 $$;
 
-comment on function pgq._note_leftovers(bigint, interval) is
-'Notes what a topic that has a retention now stored without one, to be removed after that time; or,
-without a retention, takes such notes back.';
+comment on function pgq._note_leftovers(bigint, interval, boolean) is
+'Notes what a topic that has a retention now, or is dropped, stored without one, to be removed after
+that time; or, without a retention, takes such notes back.';
 
 -- ==== sql/log/create_topic.sql
 
@@ -3534,7 +3739,7 @@ begin
     into target;
 
     perform pgq._settle_partitions(target.topic_id, 1024);
-    perform pgq._note_leftovers(target.topic_id, settings.retention);
+    perform pgq._note_leftovers(target.topic_id, settings.retention, false);
 
     if settings.partitions > previous then
         perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
@@ -3584,7 +3789,7 @@ begin
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
-    perform pgq._note_leftovers(target.topic_id, '0');
+    perform pgq._note_leftovers(target.topic_id, '0', true);
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
@@ -5659,7 +5864,6 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._group_state;
-    newest pgq._newest_message;
 begin
     loop
         if _lock_group.partition is not null then
@@ -5711,6 +5915,7 @@ begin
         select
             p.segment,
             p.segment_first_offset,
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
             j.leased_until,
@@ -5719,6 +5924,7 @@ begin
         into
             state.segment,
             state.segment_first_offset,
+            state.last_offset,
             state.seq,
             state.next_offset,
             state.leased_until,
@@ -5734,11 +5940,6 @@ begin
             limit 1
         ) as j
         where p.partition_id = state.partition_id;
-
-        -- Should the partition have entered another segment since, this is the last of the one
-        -- before.
-        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-        state.last_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
 
         if not _lock_group.available_only
             or (state.last_offset >= state.next_offset
@@ -15637,21 +15838,10 @@ begin
     );
 
     -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
-    -- whose message is missing is carried without one.
-    execute format(
-        'insert into pgq.message (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select
-            q.partition_id,
-            l.job_id,
-            m.published_at,
-            q.segment,
-            m.key,
-            m.headers,
-            m.payload,
-            m.body
-        from (
+    -- whose message is missing is carried without one. All in one statement: beside an alter_queue,
+    -- or a cleanup that moves the queue to another segment, two would not see the same home.
+    return query execute format(
+        'with located as (
             select j.job_id, j.queue_id, j.partition_id, j.log_offset
             from pgq.job as j
             where j.job_id = any($1)
@@ -15659,50 +15849,71 @@ begin
             select d.job_id, d.queue_id, d.partition_id, d.log_offset
             from pgq.dead_job as d
             where d.job_id = any($2)
-        ) as l
-        inner join pgq.queue as q on q.queue_id = l.queue_id
-        cross join lateral (
-            select n.*
-            from pgq.message_%s as n
-            where n.partition_id = l.partition_id
-                and n.log_offset = l.log_offset
-            limit 1
-        ) as m
-        on conflict do nothing',
+        ),
+
+        home as materialized (
+            select q.queue_id, q.partition_id, q.segment
+            from pgq.queue as q
+            where q.queue_id in (select l.queue_id from located as l)
+        ),
+
+        copied as (
+            insert into pgq.message (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                h.partition_id,
+                l.job_id,
+                m.published_at,
+                h.segment,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from located as l
+            inner join home as h on h.queue_id = l.queue_id
+            cross join lateral (
+                select n.*
+                from pgq.message_%1$s as n
+                where n.partition_id = l.partition_id
+                    and n.log_offset = l.log_offset
+                limit 1
+            ) as m
+            on conflict do nothing
+        ),
+
+        moved as (
+            update pgq.job as j
+            set
+                segment = h.segment,
+                partition_id = h.partition_id,
+                log_offset = j.job_id
+            from home as h
+            where j.job_id = any($1)
+                and h.queue_id = j.queue_id
+            returning j.job_id
+        ),
+
+        moved_dead as (
+            update pgq.dead_job as d
+            set
+                segment = h.segment,
+                partition_id = h.partition_id,
+                log_offset = d.job_id
+            from home as h
+            where d.job_id = any($2)
+                and h.queue_id = d.queue_id
+            returning d.job_id
+        )
+
+        select ''payloads moved'', %1$L, c.moved
+        from (
+            select (select count(*) from moved) + (select count(*) from moved_dead) as moved
+        ) as c
+        where c.moved > 0',
         _carry_jobs.leaf
     )
     using living, dead;
-
-    return query
-    with moved as (
-        update pgq.job as j
-        set
-            segment = q.segment,
-            partition_id = q.partition_id,
-            log_offset = j.job_id
-        from pgq.queue as q
-        where j.job_id = any(living)
-            and q.queue_id = j.queue_id
-        returning j.job_id
-    ),
-
-    moved_dead as (
-        update pgq.dead_job as d
-        set
-            segment = q.segment,
-            partition_id = q.partition_id,
-            log_offset = d.job_id
-        from pgq.queue as q
-        where d.job_id = any(dead)
-            and q.queue_id = d.queue_id
-        returning d.job_id
-    )
-
-    select 'payloads moved', _carry_jobs.leaf::text, c.moved
-    from (
-        select (select count(*) from moved) + (select count(*) from moved_dead) as moved
-    ) as c
-    where c.moved > 0;
 end
 $$;
 
@@ -15737,6 +15948,36 @@ $$;
 
 comment on function pgq._has_archived(integer) is
 'Whether a segment holds finished jobs of a queue that is still there.';
+
+-- ==== sql/queue/_has_jobs.sql
+
+create function pgq._has_jobs(segment integer, queue_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+begin
+    -- Both in one statement: a job that is buried or redriven meanwhile is seen on one of the two
+    -- sides.
+    return exists (
+        select
+        from pgq.job as j
+        where j.segment = _has_jobs.segment
+            and (_has_jobs.queue_id is null or j.queue_id = _has_jobs.queue_id)
+    ) or exists (
+        select
+        from pgq.dead_job as d
+        where d.segment = _has_jobs.segment
+            and (_has_jobs.queue_id is null or d.queue_id = _has_jobs.queue_id)
+    );
+end
+$$;
+
+comment on function pgq._has_jobs(integer, bigint) is
+'Whether payloads of unfinished or dead jobs, of one queue or of all, stand in a segment.';
 
 -- ==== sql/queue/_remove_archived.sql
 
@@ -18603,10 +18844,7 @@ begin
 
         -- Jobs that were locked are looked for again.
         continue when target.queue_id is not null
-            and (
-                cardinality(pgq._jobs_of_segment(target.segment, target.queue_id, 1, false)) > 0
-                or cardinality(pgq._jobs_of_segment(target.segment, target.queue_id, 1, true)) > 0
-            );
+            and pgq._has_jobs(target.segment, target.queue_id);
         delete from pgq.leftover as o
         where o.partition_id = target.partition_id
             and o.segment = target.segment
@@ -18647,6 +18885,8 @@ begin
                     s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
                     or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 )
+                -- one that this transaction sealed looks like one of the future
+                and s.sealed_xid <> pg_current_xact_id()
                 or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         for update skip locked
@@ -18822,7 +19062,8 @@ begin
     end if;
 
     execute format(
-        'select exists (select from pgq.message_%1$s) or exists (select from pgq.job_archive_%1$s)',
+        'select exists (select from pgq.message_%1$s as m where m.partition_id > 0)
+            or exists (select from pgq.job_archive_%1$s)',
         class.segment
     )
     into filled;
@@ -18876,6 +19117,12 @@ begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
     ) loop
+        -- Those who restore a dump without messages have none.
+        perform pgq._mark_segment(c.segment)
+        from pgq.storage_class as c
+        where c.storage_class_id = class_id
+            and c.segment is not null;
+
         -- Each for itself: one that is busy does not hinder the others.
         begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment);
@@ -18898,7 +19145,7 @@ use.';
 
 -- ==== sql/retention/_truncate_segment.sql
 
-create function pgq._truncate_segment(segment integer)
+create function pgq._truncate_segment(segment integer, wait boolean)
 returns setof pgq.cleanup_report
 language plpgsql
 volatile
@@ -18910,8 +19157,9 @@ begin
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
-            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode',
-            _truncate_segment.segment
+            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode %2$s',
+            _truncate_segment.segment,
+            case when not _truncate_segment.wait then 'nowait' end
         );
         execute format(
             'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
@@ -18937,7 +19185,7 @@ begin
 end
 $$;
 
-comment on function pgq._truncate_segment(integer) is
+comment on function pgq._truncate_segment(integer, boolean) is
 'Empties a segment that nobody needs any more, unless somebody is reading it.';
 
 -- ==== sql/retention/_truncate_segments.sql
@@ -18954,6 +19202,8 @@ declare
     bytes bigint;
     carried bigint;
     budget bigint := 10000;
+    report pgq.cleanup_report;
+    met_reader boolean := false;
 begin
     -- The clock was ahead when they were closed.
     update pgq.segment as s
@@ -18970,7 +19220,8 @@ begin
             c.segment is null
             and not exists (
                 select from pgq.segment_range as r where r.segment = s.segment
-            ) as out_of_use
+            ) as out_of_use,
+            false as due
         from pgq.segment as s
         inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
         where s.state = 'closed'
@@ -18986,13 +19237,12 @@ begin
                 and s.segment <> target.segment;
         end if;
 
-        if target.out_of_use then
-            target.out_of_use := not pgq._has_archived(target.segment);
-        end if;
-
-        continue when not target.out_of_use
-            and (target.closed_at + target.retention <= _truncate_segments.moment) is not true
-            and (bytes >= target.max_bytes) is not true;
+        target.due := coalesce(
+            target.closed_at + target.retention <= _truncate_segments.moment
+            or bytes >= target.max_bytes,
+            false
+        );
+        continue when not target.out_of_use and not target.due;
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
@@ -19011,18 +19261,24 @@ begin
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
-        if cardinality(pgq._jobs_of_segment(target.segment, null, 1, false)) > 0
-            or cardinality(pgq._jobs_of_segment(target.segment, null, 1, true)) > 0
-        then
+        if pgq._has_jobs(target.segment, null) then
             return next row(
                 case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
             )::pgq.cleanup_report;
             continue;
         end if;
 
-        return query
-        select r.*
-        from pgq._truncate_segment(target.segment) as r;
+        -- Only now: what finishes a job notes it in the segment of its payload.
+        continue when not target.due and pgq._has_archived(target.segment);
+
+        -- One reader of all segments costs one wait.
+        for report in
+            select r.*
+            from pgq._truncate_segment(target.segment, not met_reader) as r
+        loop
+            met_reader := met_reader or report.action = 'segment busy';
+            return next report;
+        end loop;
     end loop;
 end
 $$;
@@ -19059,10 +19315,10 @@ begin
                 hint = 'Call it in a transaction of its own.';
     end if;
 
-    -- A part that meets a lock is undone and reported as busy, the others are done. What holds
-    -- strong locks comes last.
+    -- A part that meets a lock is undone and reported as busy, the others are done. What locks
+    -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs', 'positions', 'writes', 'leftovers', 'closing', 'sealing', 'truncation'
+        'jobs', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
     ] loop
         begin
             case part

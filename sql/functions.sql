@@ -15,10 +15,12 @@
 
 -- The message store and its segments
 \ir store/_create_leaf.sql
+\ir store/_mark_segment.sql
 \ir store/_open_segment.sql
 \ir store/_storage_class.sql
 \ir store/_segment_until.sql
 \ir store/_newest.sql
+\ir store/_is_kept.sql
 
 -- The log: what is wrong with an argument
 \ir log/_fail_unknown_topic.sql
@@ -147,6 +149,7 @@
 \ir queue/_jobs_of_segment.sql
 \ir queue/_carry_jobs.sql
 \ir queue/_has_archived.sql
+\ir queue/_has_jobs.sql
 \ir queue/_remove_archived.sql
 \ir queue/_settle_queues.sql
 

@@ -1,18 +1,32 @@
 create function pgq._last_offset(partition_id bigint, segment integer, segment_first_offset bigint)
 returns bigint
-language sql
+language plpgsql
 stable
 parallel safe
 as $$
-select coalesce(
-    (
+#variable_conflict use_column
+declare
+    newest_offset bigint := (
         pgq._newest(
             _last_offset.partition_id, _last_offset.segment, _last_offset.segment_first_offset
         )
-    ).log_offset,
-    _last_offset.segment_first_offset - 1
-)
+    ).log_offset;
+begin
+    if newest_offset is not null then
+        return newest_offset;
+    end if;
+
+    -- Nothing there yet, unless the partition has left this segment since the snapshot was taken,
+    -- and it was emptied.
+    if not pgq._is_kept(_last_offset.segment) then
+        perform pgq._fail_truncated(p.topic)
+        from pgq.partition as p
+        where p.partition_id = _last_offset.partition_id;
+    end if;
+    return _last_offset.segment_first_offset - 1;
+end
 $$;
 
 comment on function pgq._last_offset(bigint, integer, bigint) is
-'The newest offset of a partition; 0 when it never had a message.';
+'The newest offset of a partition, 0 when it never had a message; 40001 when its segment was emptied
+since the snapshot was taken. Where the partition stands has to be read by the same statement.';

@@ -12,7 +12,6 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._group_state;
-    newest pgq._newest_message;
 begin
     loop
         if _lock_group.partition is not null then
@@ -64,6 +63,7 @@ begin
         select
             p.segment,
             p.segment_first_offset,
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
             j.leased_until,
@@ -72,6 +72,7 @@ begin
         into
             state.segment,
             state.segment_first_offset,
+            state.last_offset,
             state.seq,
             state.next_offset,
             state.leased_until,
@@ -87,11 +88,6 @@ begin
             limit 1
         ) as j
         where p.partition_id = state.partition_id;
-
-        -- Should the partition have entered another segment since, this is the last of the one
-        -- before.
-        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-        state.last_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
 
         if not _lock_group.available_only
             or (state.last_offset >= state.next_offset

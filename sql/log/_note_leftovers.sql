@@ -1,4 +1,4 @@
-create function pgq._note_leftovers(topic_id bigint, retention interval)
+create function pgq._note_leftovers(topic_id bigint, retention interval, dropped boolean)
 returns void
 language plpgsql
 volatile
@@ -38,11 +38,13 @@ begin
     inner join pgq.segment as g on g.segment = r.segment
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
+        -- What a partition still writes to is noted when it has left it.
+        and (r.next_first_offset < 9223372036854775807 or _note_leftovers.dropped)
     on conflict (partition_id, segment, first_offset) do update
     set remove_at = least(leftover.remove_at, excluded.remove_at);
 end
 $$;
 
-comment on function pgq._note_leftovers(bigint, interval) is
-'Notes what a topic that has a retention now stored without one, to be removed after that time; or,
-without a retention, takes such notes back.';
+comment on function pgq._note_leftovers(bigint, interval, boolean) is
+'Notes what a topic that has a retention now, or is dropped, stored without one, to be removed after
+that time; or, without a retention, takes such notes back.';

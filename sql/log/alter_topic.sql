@@ -77,7 +77,7 @@ begin
     into target;
 
     perform pgq._settle_partitions(target.topic_id, 1024);
-    perform pgq._note_leftovers(target.topic_id, settings.retention);
+    perform pgq._note_leftovers(target.topic_id, settings.retention, false);
 
     if settings.partitions > previous then
         perform pgq._add_partitions(target, class, previous, settings.partitions - 1);

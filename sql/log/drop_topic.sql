@@ -24,7 +24,7 @@ begin
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
-    perform pgq._note_leftovers(target.topic_id, '0');
+    perform pgq._note_leftovers(target.topic_id, '0', true);
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;

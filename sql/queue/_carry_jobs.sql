@@ -43,21 +43,10 @@ begin
     );
 
     -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
-    -- whose message is missing is carried without one.
-    execute format(
-        'insert into pgq.message (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select
-            q.partition_id,
-            l.job_id,
-            m.published_at,
-            q.segment,
-            m.key,
-            m.headers,
-            m.payload,
-            m.body
-        from (
+    -- whose message is missing is carried without one. All in one statement: beside an alter_queue,
+    -- or a cleanup that moves the queue to another segment, two would not see the same home.
+    return query execute format(
+        'with located as (
             select j.job_id, j.queue_id, j.partition_id, j.log_offset
             from pgq.job as j
             where j.job_id = any($1)
@@ -65,50 +54,71 @@ begin
             select d.job_id, d.queue_id, d.partition_id, d.log_offset
             from pgq.dead_job as d
             where d.job_id = any($2)
-        ) as l
-        inner join pgq.queue as q on q.queue_id = l.queue_id
-        cross join lateral (
-            select n.*
-            from pgq.message_%s as n
-            where n.partition_id = l.partition_id
-                and n.log_offset = l.log_offset
-            limit 1
-        ) as m
-        on conflict do nothing',
+        ),
+
+        home as materialized (
+            select q.queue_id, q.partition_id, q.segment
+            from pgq.queue as q
+            where q.queue_id in (select l.queue_id from located as l)
+        ),
+
+        copied as (
+            insert into pgq.message (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                h.partition_id,
+                l.job_id,
+                m.published_at,
+                h.segment,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from located as l
+            inner join home as h on h.queue_id = l.queue_id
+            cross join lateral (
+                select n.*
+                from pgq.message_%1$s as n
+                where n.partition_id = l.partition_id
+                    and n.log_offset = l.log_offset
+                limit 1
+            ) as m
+            on conflict do nothing
+        ),
+
+        moved as (
+            update pgq.job as j
+            set
+                segment = h.segment,
+                partition_id = h.partition_id,
+                log_offset = j.job_id
+            from home as h
+            where j.job_id = any($1)
+                and h.queue_id = j.queue_id
+            returning j.job_id
+        ),
+
+        moved_dead as (
+            update pgq.dead_job as d
+            set
+                segment = h.segment,
+                partition_id = h.partition_id,
+                log_offset = d.job_id
+            from home as h
+            where d.job_id = any($2)
+                and h.queue_id = d.queue_id
+            returning d.job_id
+        )
+
+        select ''payloads moved'', %1$L, c.moved
+        from (
+            select (select count(*) from moved) + (select count(*) from moved_dead) as moved
+        ) as c
+        where c.moved > 0',
         _carry_jobs.leaf
     )
     using living, dead;
-
-    return query
-    with moved as (
-        update pgq.job as j
-        set
-            segment = q.segment,
-            partition_id = q.partition_id,
-            log_offset = j.job_id
-        from pgq.queue as q
-        where j.job_id = any(living)
-            and q.queue_id = j.queue_id
-        returning j.job_id
-    ),
-
-    moved_dead as (
-        update pgq.dead_job as d
-        set
-            segment = q.segment,
-            partition_id = q.partition_id,
-            log_offset = d.job_id
-        from pgq.queue as q
-        where d.job_id = any(dead)
-            and q.queue_id = d.queue_id
-        returning d.job_id
-    )
-
-    select 'payloads moved', _carry_jobs.leaf::text, c.moved
-    from (
-        select (select count(*) from moved) + (select count(*) from moved_dead) as moved
-    ) as c
-    where c.moved > 0;
 end
 $$;
 

@@ -79,10 +79,7 @@ begin
 
         -- Jobs that were locked are looked for again.
         continue when target.queue_id is not null
-            and (
-                cardinality(pgq._jobs_of_segment(target.segment, target.queue_id, 1, false)) > 0
-                or cardinality(pgq._jobs_of_segment(target.segment, target.queue_id, 1, true)) > 0
-            );
+            and pgq._has_jobs(target.segment, target.queue_id);
         delete from pgq.leftover as o
         where o.partition_id = target.partition_id
             and o.segment = target.segment

@@ -24,6 +24,8 @@ begin
                     s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
                     or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 )
+                -- one that this transaction sealed looks like one of the future
+                and s.sealed_xid <> pg_current_xact_id()
                 or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         for update skip locked

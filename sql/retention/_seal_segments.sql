@@ -12,6 +12,12 @@ begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
     ) loop
+        -- Those who restore a dump without messages have none.
+        perform pgq._mark_segment(c.segment)
+        from pgq.storage_class as c
+        where c.storage_class_id = class_id
+            and c.segment is not null;
+
         -- Each for itself: one that is busy does not hinder the others.
         begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment);

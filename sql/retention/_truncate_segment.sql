@@ -1,4 +1,4 @@
-create function pgq._truncate_segment(segment integer)
+create function pgq._truncate_segment(segment integer, wait boolean)
 returns setof pgq.cleanup_report
 language plpgsql
 volatile
@@ -10,8 +10,9 @@ begin
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
-            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode',
-            _truncate_segment.segment
+            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode %2$s',
+            _truncate_segment.segment,
+            case when not _truncate_segment.wait then 'nowait' end
         );
         execute format(
             'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
@@ -37,5 +38,5 @@ begin
 end
 $$;
 
-comment on function pgq._truncate_segment(integer) is
+comment on function pgq._truncate_segment(integer, boolean) is
 'Empties a segment that nobody needs any more, unless somebody is reading it.';

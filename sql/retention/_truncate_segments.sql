@@ -10,6 +10,8 @@ declare
     bytes bigint;
     carried bigint;
     budget bigint := 10000;
+    report pgq.cleanup_report;
+    met_reader boolean := false;
 begin
     -- The clock was ahead when they were closed.
     update pgq.segment as s
@@ -26,7 +28,8 @@ begin
             c.segment is null
             and not exists (
                 select from pgq.segment_range as r where r.segment = s.segment
-            ) as out_of_use
+            ) as out_of_use,
+            false as due
         from pgq.segment as s
         inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
         where s.state = 'closed'
@@ -42,13 +45,12 @@ begin
                 and s.segment <> target.segment;
         end if;
 
-        if target.out_of_use then
-            target.out_of_use := not pgq._has_archived(target.segment);
-        end if;
-
-        continue when not target.out_of_use
-            and (target.closed_at + target.retention <= _truncate_segments.moment) is not true
-            and (bytes >= target.max_bytes) is not true;
+        target.due := coalesce(
+            target.closed_at + target.retention <= _truncate_segments.moment
+            or bytes >= target.max_bytes,
+            false
+        );
+        continue when not target.out_of_use and not target.due;
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
@@ -67,18 +69,24 @@ begin
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
-        if cardinality(pgq._jobs_of_segment(target.segment, null, 1, false)) > 0
-            or cardinality(pgq._jobs_of_segment(target.segment, null, 1, true)) > 0
-        then
+        if pgq._has_jobs(target.segment, null) then
             return next row(
                 case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
             )::pgq.cleanup_report;
             continue;
         end if;
 
-        return query
-        select r.*
-        from pgq._truncate_segment(target.segment) as r;
+        -- Only now: what finishes a job notes it in the segment of its payload.
+        continue when not target.due and pgq._has_archived(target.segment);
+
+        -- One reader of all segments costs one wait.
+        for report in
+            select r.*
+            from pgq._truncate_segment(target.segment, not met_reader) as r
+        loop
+            met_reader := met_reader or report.action = 'segment busy';
+            return next report;
+        end loop;
     end loop;
 end
 $$;

@@ -25,10 +25,10 @@ begin
                 hint = 'Call it in a transaction of its own.';
     end if;
 
-    -- A part that meets a lock is undone and reported as busy, the others are done. What holds
-    -- strong locks comes last.
+    -- A part that meets a lock is undone and reported as busy, the others are done. What locks
+    -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs', 'positions', 'writes', 'leftovers', 'closing', 'sealing', 'truncation'
+        'jobs', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
     ] loop
         begin
             case part

@@ -47,6 +47,7 @@ begin
     set free = false
     where l.leaf = free_leaf;
 
+    perform pgq._mark_segment(free_leaf);
     insert into pgq.segment (segment, storage_class_id, state, opened_at)
     values (free_leaf, _open_segment.storage_class_id, 'open', pgq._clock());
 

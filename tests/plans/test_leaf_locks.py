@@ -126,7 +126,7 @@ def _range(admin: Session, leaf: Leaf) -> dict[str, Any]:
 
 
 def _position(admin: Session, leaf: Leaf) -> dict[str, Any]:
-    return {**_reader(admin, leaf), "partition": 1, "last_offset": 1}
+    return {**_reader(admin, leaf), "partition": 1, "committed_offset": 1}
 
 
 def _seek(admin: Session, leaf: Leaf) -> dict[str, Any]:

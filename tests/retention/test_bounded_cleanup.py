@@ -132,13 +132,15 @@ def living(log: Session, clock: Clock) -> str:
     return queue
 
 
-def stored(log: Session) -> tuple[Any, ...]:
-    """The leaves that hold payloads of jobs, and how many different ones there are."""
-    return row(
-        log,
-        "select count(distinct m.segment), count(distinct (m.partition_id, m.log_offset))"
-        " from pgq.message as m inner join pgq.job as j on j.job_id = m.log_offset"
-        " and j.segment = m.segment",
+def stored(log: Session) -> int:
+    """How many different payloads of jobs there are."""
+    return int(
+        row(
+            log,
+            "select count(distinct (m.partition_id, m.log_offset))"
+            " from pgq.message as m inner join pgq.job as j on j.job_id = m.log_offset"
+            " and j.segment = m.segment",
+        )[0]
     )
 
 
@@ -155,7 +157,7 @@ def test_payloads_are_carried_so_many_in_a_call(log: Session, living: str) -> No
     assert "segment truncated" in done
     assert max(carried) <= JOBS
     assert sum(carried) == 5 * JOBS // 2
-    assert stored(log) == (1, 5 * JOBS // 2)
+    assert stored(log) == 5 * JOBS // 2
 
 
 def others(session: Session, topic: str, queue: str) -> dict[str, Callable[[], Any]]:

@@ -9,7 +9,7 @@ import pytest
 from support.clock import Clock
 from support.queue import Job, ack, claim, claim_one, enqueue, enqueue_many, new_queue
 from support.session import Connect, Session, row
-from support.storage import actions, close_segment, held, states
+from support.storage import actions, clean, close_segment, held, states
 
 
 def test_unfinished_jobs_are_carried_along(connection: Session, clock: Clock) -> None:
@@ -35,9 +35,10 @@ def test_unfinished_jobs_are_carried_along(connection: Session, clock: Clock) ->
     assert [(action, amount) for action, _, amount in found] == [
         ("payloads moved", 3),
         ("segment truncated", 1),
+        ("segment sealed", 1),
     ]
     assert held(connection) == (3, 0)
-    assert connection.cleanup() == []
+    assert clean(connection) == ["segment closed"]
 
     assert row(connection, "select job_id, last_error, key, payload from pgq.dead_letters") == (
         dead.job_id,

@@ -32,7 +32,10 @@ def test_nothing_to_do(connection: Session) -> None:
     claim(connection, queue)
     before = contents(connection)
     assert connection.cleanup() == []
-    assert contents(connection) == before
+    after = contents(connection)
+    # where claims begin may be noted anew at any time
+    del before["queue_floor"], after["queue_floor"]
+    assert after == before
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
@@ -57,7 +60,7 @@ def test_finished_jobs_go_with_their_time(connection: Session, clock: Clock) -> 
         clock.advance("1 day")
         connection.cleanup()
     assert archived(connection, queue) == []
-    assert row(connection, "select count(*) from pgq.message") == (0,)
+    assert row(connection, "select count(*) from pgq.message where partition_id > 0") == (0,)
     assert row(connection, "select count(*) from pgq.job_archive") == (0,)
 
 

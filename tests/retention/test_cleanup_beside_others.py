@@ -90,7 +90,7 @@ def test_a_transaction_that_has_written_waits_for_those_at_work(
         session.commit()
     [(leaves, kept)] = log.execute(
         "select count(distinct m.segment), count(*) from pgq.message as m"
-        " inner join pgq.segment as s using (segment)"
+        " inner join pgq.segment as s using (segment) where m.partition_id > 0"
     ).fetchall()
     assert (leaves, kept) == (1, 2)
 

@@ -76,7 +76,10 @@ def test_seek_over_segments(connection: Session, clock: Clock) -> None:
             topic="t", consumer_group="g", published_at=moment - timedelta(hours=1)
         )
         assert place == [(0, 2 * turn + 1)]
-    assert row(connection, "select count(distinct segment) from pgq.message")[0] >= 3
+    assert (
+        row(connection, "select count(distinct segment) from pgq.message where partition_id > 0")[0]
+        >= 3
+    )
     for offset in range(1, 13):
         connection.seek(topic="t", consumer_group="g", partition=0, log_offset=offset)
         found = connection.fetch(topic="t", consumer_group="g")

@@ -152,6 +152,8 @@ def test_a_month_is_not_thirty_days_for_queues(connection: Session) -> None:
     connection.alter_queue(queue="month", retention="1 month")
     for queue in ("days", "month"):
         enqueue(connection, queue, queue)
-    [(leaves,)] = connection.execute("select count(distinct segment) from pgq.message").fetchall()
+    [(leaves,)] = connection.execute(
+        "select count(distinct segment) from pgq.message where partition_id > 0"
+    ).fetchall()
     assert leaves == 2
     assert [job.payload for job in claim(connection, "month", 9)] == ["month"]

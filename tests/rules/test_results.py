@@ -63,6 +63,8 @@ def test_a_call_whose_columns_are_taken_apart(connection: Session, way: str, que
         if "repeatable read" in way:
             connection.execute("set transaction isolation level repeatable read")
         [answer] = connection.execute(query.format(CALLS[way]).encode()).fetchall()
-    stored = connection.execute("select log_offset from pgq.message").fetchall()
+    stored = connection.execute(
+        "select log_offset from pgq.message where partition_id > 0"
+    ).fetchall()
     assert [answer[:-1]] == [((0, *row) if "publish" in way else row) for row in stored]
     assert answer[-1] is False
