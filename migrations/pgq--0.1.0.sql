@@ -3757,7 +3757,7 @@ A partition that an open transaction publishes to gets the new settings from the
 partitions can only grow; then most keys move to another partition, so the order within a key holds
 only for messages from before and for messages from after. A new retention or max_bytes is for
 messages published from now on; where there was no retention before, what is stored is kept for the
-new one from now on. no_limit lifts settings: retention, max_bytes.
+new one from now on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22023 bad settings, 40001 under REPEATABLE READ or
 SERIALIZABLE when another transaction was first (try again).';
 
