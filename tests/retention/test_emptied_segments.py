@@ -53,7 +53,7 @@ def calls(session: Session) -> dict[str, Callable[[], Any]]:
 
 
 def gone(function: str) -> list[str]:
-    """Its code where messages are gone; a position that was reached can be committed all the same."""
+    """The code where messages are gone; what was reached can be committed all the same."""
     return [] if function == "commit_offset" else ["MQ004"]
 
 
