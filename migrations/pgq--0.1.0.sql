@@ -328,7 +328,7 @@ create type pgq.bulk_write_state as (
     write_id uuid,
     messages bigint,
     committed_at timestamptz,
-    repeated boolean
+    duplicate boolean
 );
 
 comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
@@ -337,7 +337,7 @@ comment on column pgq.bulk_write_state.write_id is
 comment on column pgq.bulk_write_state.messages is
 'How many messages or jobs it wrote; null: not committed.';
 comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
-comment on column pgq.bulk_write_state.repeated is
+comment on column pgq.bulk_write_state.duplicate is
 'Whether it was committed before this call, which then changed nothing.';
 
 create type pgq._write_target as (
@@ -16505,7 +16505,7 @@ They add chunks with write_chunk; commit_write ends the write, abort_write gives
 (the default) to stage the chunks, so that all messages are seen at once when the write is
 committed; false to publish each chunk as soon as it comes.
 producer and seq name the write, so that pgq knows it when it is begun a second time. If it was
-committed before, the result has repeated = true, and there is nothing to do. If it is still open,
+committed before, the result has duplicate = true, and there is nothing to do. If it is still open,
 it starts again under a new id: writers that come with the old id are refused, and chunks that were
 published already are left out. Nobody waits for writers that still have a transaction open under
 the old id: what they stage is never published, and what they publish counts as published before.
@@ -18064,7 +18064,7 @@ those that commit. Chunks of writers that come later are refused. The partitions
 to are locked for other publishers until the transaction of this call ends. Messages of a task keep
 their order, and tasks follow each other by number. In an atomic write, messages without a key and
 without a partition go to partition number (task modulo the number of partitions). Repeating the
-call does no harm: the result then has repeated = true. expected_messages: refuse the commit when
+call does no harm: the result then has duplicate = true. expected_messages: refuse the commit when
 the write has another number of messages; null: any number. The call waits at most 60 s for each
 lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
 again, or end the session that holds the lock (see pg_blocking_pids).

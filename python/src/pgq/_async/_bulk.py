@@ -34,7 +34,7 @@ class BulkWrites(Calling):
         published as it comes.
 
         With `producer` and `seq` pgq knows the write when it is begun again. If it was committed
-        before, `repeated` is true. If it is still open, it starts again under a new id; writers
+        before, `duplicate` is true. If it is still open, it starts again under a new id; writers
         that come with the old id are refused, and this does not wait for those that hang.
         """
         return await self._row(

@@ -190,7 +190,7 @@ def _run_batch(
 
     outcome.routes_before = stored(client, ROUTES)
     outcome.repeated = broker.publish(routes, topic=ROUTES, producer=PRODUCER, seq=1)
-    written = "nothing was written" if outcome.repeated.repeated else "it was written again"
+    written = "nothing was written" if outcome.repeated.duplicate else "it was written again"
     bars.say(f"the same write was repeated, as after a crash: {written}", "!")
 
 

@@ -78,7 +78,7 @@ class Pgq:
         same rows in the same order, and a repeated job the same tasks, or the write fails.
 
         With ``producer`` and ``seq`` the database knows the write again: repeating it, after it was
-        committed, writes nothing and returns ``repeated``. When the write is not atomic they also
+        committed, writes nothing and returns ``duplicate``. When the write is not atomic they also
         let a job that failed go on where it was; without them its rows are published anew when it
         is run again.
 

@@ -35,7 +35,7 @@ class WriteResult:
     """How many messages or jobs it wrote."""
     committed_at: datetime
     """When it was committed, by the clock of the server."""
-    repeated: bool
+    duplicate: bool
     """Whether it had been committed before, so that this time nothing was written."""
 
 
@@ -84,7 +84,7 @@ def write(
     # a micro-batch has a session of its own
     hide_credentials(spark)
     begun = call(spark, location, "begin_write", _begin(target, options))[0]
-    if begun["repeated"]:
+    if begun["duplicate"]:
         return _result(begun)
     identity: Arguments = {"write_id": ("uuid", begun["write_id"])}
     commit: Arguments = {**identity, "expected_messages": ("bigint", options.expected_messages)}
@@ -97,7 +97,7 @@ def write(
         except psycopg.OperationalError:
             # The answer may have been lost on its way: asked again, the database knows.
             done = call(spark, location, "commit_write", commit)[0]
-            done["repeated"] = False
+            done["duplicate"] = False
         return _result(done)
     except BaseException:
         # Tasks that are still at it are refused from here on, and what they staged is removed.
@@ -131,7 +131,7 @@ def _result(state: dict[str, Any]) -> WriteResult:
         write_id=state["write_id"],
         messages=state["messages"],
         committed_at=datetime.strptime(written, pattern),
-        repeated=state["repeated"],
+        duplicate=state["duplicate"],
     )
 
 
