@@ -916,8 +916,8 @@ create unlogged table pgq.staged_chunk (
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[],
     lengths integer[],
@@ -945,8 +945,8 @@ comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: they
 comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
-comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
+comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
 comment on column pgq.staged_chunk.bodies is
 'The contents as raw bytes, each by itself; null: see payloads and packed_bodies.';
@@ -15910,8 +15910,8 @@ contents or a negative number (22023).';
 create function pgq._check_chunk_options(
     target pgq._write_target,
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[]
 )
 returns void
@@ -15923,11 +15923,11 @@ as $$
 begin
     if (_check_chunk_options.target).queue is null then
         if num_nonnulls(
-            _check_chunk_options.priority,
             _check_chunk_options.delay,
+            _check_chunk_options.priority,
             _check_chunk_options.labels
         ) > 0 then
-            raise exception 'priority, delay and labels are for jobs'
+            raise exception 'delay, priority and labels are for jobs'
                 using errcode = '22023',
                     detail = 'This write goes to a topic.';
         end if;
@@ -15969,7 +15969,7 @@ end
 $$;
 
 comment on function pgq._check_chunk_options(
-    pgq._write_target, integer, integer, interval, text[]
+    pgq._write_target, integer, interval, integer, text[]
 ) is
 'Refuses now what publish_batch or enqueue_batch would refuse later, when the chunk is published
 (22023, MQ007).';
@@ -16814,8 +16814,8 @@ create function pgq._check_staged(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[]
 )
@@ -16836,8 +16836,8 @@ begin
             and c.keys is not distinct from _check_staged.keys
             and c.headers is not distinct from _check_staged.headers
             and c.partition is not distinct from _check_staged.partition
-            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
             and c.delay is not distinct from _check_staged.delay
+            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
             and c.labels is not distinct from _check_staged.labels
             and coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
             is not distinct from _check_staged.bodies
@@ -16851,7 +16851,7 @@ end
 $$;
 
 comment on function pgq._check_staged(
-    uuid, integer, integer, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
+    uuid, integer, integer, jsonb[], text[], jsonb[], integer, interval, integer, text[], bytea[]
 ) is
 'Refuses a chunk when another one was staged under the same number (22023).';
 
@@ -16867,8 +16867,8 @@ create function pgq._stage_chunk(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     starts integer[],
     packed_bodies bytea
@@ -16921,8 +16921,8 @@ begin
         keys,
         headers,
         partition,
-        priority,
         delay,
+        priority,
         labels,
         bodies,
         lengths,
@@ -16938,8 +16938,8 @@ begin
         _stage_chunk.keys,
         _stage_chunk.headers,
         _stage_chunk.partition,
-        _stage_chunk.priority,
         _stage_chunk.delay,
+        _stage_chunk.priority,
         _stage_chunk.labels,
         contents,
         case when stays_packed then _stage_chunk.lengths end,
@@ -16960,8 +16960,8 @@ begin
         _stage_chunk.keys,
         _stage_chunk.headers,
         _stage_chunk.partition,
-        _stage_chunk.priority,
         _stage_chunk.delay,
+        _stage_chunk.priority,
         _stage_chunk.labels,
         pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths)
     );
@@ -16970,8 +16970,8 @@ end
 $$;
 
 comment on function pgq._stage_chunk(
-    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
-    interval, text[], integer[], bytea
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, interval,
+    integer, text[], integer[], bytea
 ) is
 'Stages a chunk of an atomic write; false when the same chunk is staged already. Refuses what could
 not be published later.';
@@ -17439,8 +17439,8 @@ create function pgq._publish_messages(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[]
 )
@@ -17476,7 +17476,7 @@ end
 $$;
 
 comment on function pgq._publish_messages(
-    text, text, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
+    text, text, jsonb[], text[], jsonb[], integer, interval, integer, text[], bytea[]
 ) is
 'Publishes or enqueues the messages of a chunk.';
 
@@ -17492,8 +17492,8 @@ create function pgq._publish_chunk(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     starts integer[],
     packed_bodies bytea
@@ -17519,8 +17519,8 @@ begin
                 _publish_chunk.keys,
                 _publish_chunk.headers,
                 _publish_chunk.partition,
-                coalesce(_publish_chunk.priority, 0),
                 _publish_chunk.delay,
+                coalesce(_publish_chunk.priority, 0),
                 _publish_chunk.labels,
                 _publish_chunk.packed_bodies
             ),
@@ -17561,8 +17561,8 @@ begin
             _publish_chunk.keys,
             _publish_chunk.headers,
             _publish_chunk.partition,
-            _publish_chunk.priority,
             _publish_chunk.delay,
+            _publish_chunk.priority,
             _publish_chunk.labels,
             pgq._unpack(_publish_chunk.packed_bodies, _publish_chunk.lengths)
         );
@@ -17578,8 +17578,8 @@ end
 $$;
 
 comment on function pgq._publish_chunk(
-    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
-    interval, text[], integer[], bytea
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, interval,
+    integer, text[], integer[], bytea
 ) is
 'Publishes a chunk of a write that is not atomic; false when it was published before.';
 
@@ -17595,8 +17595,8 @@ create function pgq.write_chunk(
     keys text[] default null,
     headers jsonb[] default null,
     partition integer default null,
-    priority integer default null,
     delay interval default null,
+    priority integer default null,
     labels text[] default null,
     last_chunk boolean default false,
     starts integer[] default null,
@@ -17630,8 +17630,8 @@ begin
     perform pgq._check_chunk_options(
         target,
         write_chunk.partition,
-        write_chunk.priority,
         write_chunk.delay,
+        write_chunk.priority,
         write_chunk.labels
     );
 
@@ -17646,8 +17646,8 @@ begin
             write_chunk.keys,
             write_chunk.headers,
             write_chunk.partition,
-            write_chunk.priority,
             write_chunk.delay,
+            write_chunk.priority,
             write_chunk.labels,
             write_chunk.starts,
             write_chunk.packed_bodies
@@ -17667,8 +17667,8 @@ begin
         write_chunk.keys,
         write_chunk.headers,
         write_chunk.partition,
-        write_chunk.priority,
         write_chunk.delay,
+        write_chunk.priority,
         write_chunk.labels,
         write_chunk.starts,
         write_chunk.packed_bodies
@@ -17681,13 +17681,13 @@ end
 $$;
 
 comment on function pgq.write_chunk(
-    uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, integer, interval,
+    uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, interval, integer,
     text[], boolean, integer[], bytea
 ) is
 'Adds a chunk of messages to a bulk write; false when this chunk has been written before.
 Pass packed_payloads (JSON texts) or packed_bodies (raw bytes), not both: the contents of all
 messages, one after the other without anything between them. lengths: the length of each content,
-in bytes. keys, headers, partition, priority, delay and labels are as in publish_batch and
+in bytes. keys, headers, partition, delay, priority and labels are as in publish_batch and
 enqueue_batch. task and chunk are numbers from 0: a task numbers its own chunks. task_attempt is a
 text that is different for each attempt to run the task.
 In an atomic write, an attempt writes all its chunks in one transaction, and sets last_chunk in the
@@ -17982,8 +17982,8 @@ begin
                 made.keys,
                 made.headers,
                 made.partition,
-                made.priority,
                 made.delay,
+                made.priority,
                 made.labels,
                 made.bodies
             );
@@ -18159,8 +18159,8 @@ begin
         keys => new.keys,
         headers => new.headers::jsonb[],
         partition => new.partition,
-        priority => new.priority,
         delay => new.delay::interval,
+        priority => new.priority,
         labels => new.labels,
         last_chunk => new.last_chunk,
         starts => new.starts,
@@ -19323,8 +19323,8 @@ select
     null::text[] as keys,
     null::text[] as headers,
     null::integer as partition,
-    null::integer as priority,
     null::text as delay,
+    null::integer as priority,
     null::text[] as labels,
     null::boolean as last_chunk,
     null::integer[] as starts,
@@ -19349,8 +19349,8 @@ comment on column pgq.write_chunks.keys is 'The key of each message; null: no ke
 comment on column pgq.write_chunks.headers is
 'The headers of each message, JSON objects; null: no headers.';
 comment on column pgq.write_chunks.partition is 'The partition to publish to; null: see publish.';
-comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
+comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.labels is 'The label of each job; null: no labels.';
 comment on column pgq.write_chunks.last_chunk is
 'Whether this is the last chunk of its task; null: it is not.';

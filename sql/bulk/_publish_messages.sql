@@ -5,8 +5,8 @@ create function pgq._publish_messages(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[]
 )
@@ -42,6 +42,6 @@ end
 $$;
 
 comment on function pgq._publish_messages(
-    text, text, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
+    text, text, jsonb[], text[], jsonb[], integer, interval, integer, text[], bytea[]
 ) is
 'Publishes or enqueues the messages of a chunk.';

@@ -98,8 +98,8 @@ class Pgq:
         producer: str | None = None,
         seq: int | None = None,
         atomic: bool = True,
-        priority: int | None = None,
         delay: timedelta | None = None,
+        priority: int | None = None,
         chunk_rows: int = 5000,
         chunk_bytes: int = 4 << 20,
         expected_messages: int | None = None,
@@ -108,10 +108,10 @@ class Pgq:
         """Make a job of each row of a DataFrame; the rest is as in :meth:`publish`.
 
         Columns: ``value`` or ``payload``; and, where wanted, ``key``, ``headers`` and ``label``.
-        ``priority`` (0 by default) and ``delay`` (by default the queue's) are those of all.
+        ``delay`` (by default the queue's) and ``priority`` (0 by default) are those of all.
         """
         options = WriteOptions(
-            atomic, chunk_rows, chunk_bytes, expected_messages, priority, delay, timeout
+            atomic, chunk_rows, chunk_bytes, expected_messages, delay, priority, timeout
         )
         target = Target(queue=queue, producer=producer, seq=seq)
         return write(frame, self._location, target, options)

@@ -61,8 +61,8 @@ class WriteOptions:
     chunk_rows: int = 5000
     chunk_bytes: int = 4 << 20
     expected_messages: int | None = None
-    priority: int | None = None
     delay: timedelta | None = None
+    priority: int | None = None
     timeout: timedelta | None = None
 
     def __post_init__(self) -> None:
@@ -144,8 +144,8 @@ def _send(
         is_json=is_json,
         chunk_rows=options.chunk_rows,
         chunk_bytes=options.chunk_bytes,
-        priority=options.priority,
         delay=_interval(options.delay),
+        priority=options.priority,
     )
     (
         rows.mapInArrow(pack, schema(rows.columns, is_json=is_json))
