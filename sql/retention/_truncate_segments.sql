@@ -1,5 +1,5 @@
 create function pgq._truncate_segments(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -61,7 +61,7 @@ begin
             if carried > 0 then
                 return next row(
                     'payloads moved', target.segment::text, carried
-                )::pgq.cleanup_report;
+                )::pgq.cleanup_action;
             end if;
         end if;
 
@@ -72,7 +72,7 @@ begin
         then
             return next row(
                 case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
             continue;
         end if;
 
