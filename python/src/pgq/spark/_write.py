@@ -65,6 +65,11 @@ class WriteOptions:
     priority: int | None = None
     timeout: timedelta | None = None
 
+    @classmethod
+    def given(cls, **options: Any) -> WriteOptions:
+        """Those that are None take their defaults."""
+        return cls(**{name: value for name, value in options.items() if value is not None})
+
     def __post_init__(self) -> None:
         for name in ("chunk_rows", "chunk_bytes"):
             if getattr(self, name) < 1:
