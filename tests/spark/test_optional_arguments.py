@@ -58,6 +58,6 @@ def test_every_method_takes_none(spark: Any, broker: Any, connection: Session) -
     target = {**none.pop("consume"), "to_topic": "copies"}
     step = broker.consume(copied, topic="readings", consumer_group="copiers", **target)
     assert (step.messages, step.written.messages) == (6, 6)
-    for name in ("read_archive", "read_dead_letters"):
+    for name in ("read_archived_jobs", "read_dead_letters"):
         assert getattr(broker, name)(queue="mail", **none.pop(name)).count() == 0
     assert none == {}

@@ -212,7 +212,7 @@ class Pgq:
             fail_on_data_loss=complete,
         )
 
-    def read_archive(self, *, queue: str, num_partitions: int | None = None) -> DataFrame:
+    def read_archived_jobs(self, *, queue: str, num_partitions: int | None = None) -> DataFrame:
         """The finished jobs of a queue, with the columns of the view ``pgq.archived_jobs``."""
         return view(self._spark, self._location, "archived_jobs", queue, num_partitions)
 
