@@ -51,6 +51,9 @@ def test_every_row_becomes_one_message(
     frame = spark.range(0, 5000, 1, 3).select(F.format_string("order %d", "id").alias("value"))
     result = broker.publish(frame, topic=topic, atomic=atomic, chunk_rows=300)
     assert (result.messages, result.duplicate) == (5000, False)
+    assert connection.execute("select write_id from pgq.bulk_write").fetchone() == (
+        result.write_id,
+    )
     stored = sorted(bytes(body).decode() for (body,) in messages(connection))
     assert stored == sorted(f"order {number}" for number in range(5000))
     assert offsets_are_dense(connection, 5000)
@@ -112,7 +115,9 @@ def test_a_write_that_is_repeated_writes_nothing(
     assert (again.messages, again.committed_at) == (first.messages, first.committed_at)
     assert offsets_are_dense(connection, 100)
     # another number is another write
-    assert not broker.publish(frame, topic=topic, atomic=atomic, producer="nightly", seq=8).duplicate
+    assert not broker.publish(
+        frame, topic=topic, atomic=atomic, producer="nightly", seq=8
+    ).duplicate
     assert offsets_are_dense(connection, 200)
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from pyspark.sql import Column, DataFrame
@@ -29,7 +30,7 @@ __all__ = ["Target", "WriteOptions", "WriteResult", "write"]
 class WriteResult:
     """What a write did."""
 
-    write_id: str
+    write_id: UUID
     """The id of the write in the database."""
     messages: int
     """How many messages or jobs it wrote."""
@@ -133,7 +134,7 @@ def _result(state: dict[str, Any]) -> WriteResult:
     written = state["committed_at"]
     pattern = "%Y-%m-%dT%H:%M:%S.%f%z" if "." in written else "%Y-%m-%dT%H:%M:%S%z"
     return WriteResult(
-        write_id=state["write_id"],
+        write_id=UUID(state["write_id"]),
         messages=state["messages"],
         committed_at=datetime.strptime(written, pattern),
         duplicate=state["duplicate"],
