@@ -51,17 +51,17 @@ Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or 
 
 -- ==== sql/shared/types.sql
 
-create type pgq.cleanup_report as (
+create type pgq.cleanup_action as (
     action text,
     target text,
     amount bigint
 );
 
-comment on type pgq.cleanup_report is 'One thing that cleanup did.';
-comment on column pgq.cleanup_report.action is
+comment on type pgq.cleanup_action is 'One thing that cleanup did.';
+comment on column pgq.cleanup_action.action is
 'What: jobs expired, segment truncated, busy and so on.';
-comment on column pgq.cleanup_report.target is 'To which queue, group or segment.';
-comment on column pgq.cleanup_report.amount is 'To how many.';
+comment on column pgq.cleanup_action.target is 'To which queue, group or segment.';
+comment on column pgq.cleanup_action.amount is 'To how many.';
 
 -- ==== sql/store/types.sql
 
@@ -1139,7 +1139,7 @@ comment on function pgq._check_interval(text, interval, boolean) is
 
 -- ==== sql/shared/_check_content.sql
 
-create function pgq._check_content(payload jsonb, body bytea, headers jsonb)
+create function pgq._check_content(payload jsonb, headers jsonb, body bytea)
 returns void
 language plpgsql
 immutable
@@ -1164,17 +1164,17 @@ begin
 end
 $$;
 
-comment on function pgq._check_content(jsonb, bytea, jsonb) is
+comment on function pgq._check_content(jsonb, jsonb, bytea) is
 'Refuses a message without content (22004), with two contents, or with odd headers (22023).';
 
 -- ==== sql/shared/_check_batch.sql
 
 create function pgq._check_batch(
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    labels text[]
+    labels text[],
+    bodies bytea[]
 )
 returns integer
 language plpgsql
@@ -1235,7 +1235,7 @@ begin
 end
 $$;
 
-comment on function pgq._check_batch(jsonb[], bytea[], text[], jsonb[], text[]) is
+comment on function pgq._check_batch(jsonb[], text[], jsonb[], text[], bytea[]) is
 'The number of messages of a batch; refuses one that has none of the contents, or both, or a null,
 or arrays of other lengths (22004, 22023).';
 
@@ -4013,10 +4013,10 @@ The named one, else the one of the key, else any that is free now. Raises MQ001,
 create function pgq._publish_spread(
     topic text,
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    partition integer
+    partition integer,
+    bodies bytea[]
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -4032,8 +4032,8 @@ declare
     stamp timestamptz;
     -- What was found of each partition, by its number, and the offset of each message.
     newest pgq._newest_message;
-    tips bigint[];
-    last_offsets bigint[];
+    first_offsets bigint[];
+    next_offsets bigint[];
     ids bigint[];
     segments integer[];
     stamps timestamptz[];
@@ -4117,7 +4117,9 @@ begin
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
         newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-        tips[state.partition] := coalesce(newest.log_offset, state.segment_first_offset - 1);
+        first_offsets[state.partition] := coalesce(
+            newest.log_offset + 1, state.segment_first_offset
+        );
         ids[state.partition] := state.partition_id;
         segments[state.partition] := state.segment;
         stamps[state.partition] := greatest(
@@ -4134,21 +4136,21 @@ begin
         from pgq._publish_spread(
             _publish_spread.topic,
             _publish_spread.payloads,
-            _publish_spread.bodies,
             _publish_spread.keys,
             _publish_spread.headers,
-            _publish_spread.partition
+            _publish_spread.partition,
+            _publish_spread.bodies
         ) as s;
         return;
     end if;
 
-    last_offsets := tips;
+    next_offsets := first_offsets;
 
     -- In a loop: it takes less time than a window function, which has to sort the messages.
     foreach home in array homes loop
-        last_offsets[home] := last_offsets[home] + 1;
         place := place + 1;
-        offsets[place] := last_offsets[home];
+        offsets[place] := next_offsets[home];
+        next_offsets[home] := next_offsets[home] + 1;
     end loop;
 
     -- Usually there is one segment.
@@ -4577,9 +4579,9 @@ begin
     end loop;
 
     return query
-    select g.partition, tips[g.partition] + 1, last_offsets[g.partition]
-    from generate_subscripts(tips, 1) as g (partition)
-    where tips[g.partition] is not null
+    select g.partition, first_offsets[g.partition], next_offsets[g.partition] - 1
+    from generate_subscripts(first_offsets, 1) as g (partition)
+    where first_offsets[g.partition] is not null
     order by g.partition;
 
     if notify then
@@ -4588,7 +4590,7 @@ begin
 end
 $$;
 
-comment on function pgq._publish_spread(text, jsonb[], bytea[], text[], jsonb[], integer) is
+comment on function pgq._publish_spread(text, jsonb[], text[], jsonb[], integer, bytea[]) is
 'The part of publish_batch that writes to several partitions; locks them in ascending order.';
 
 -- ==== sql/log/publish_batch.sql
@@ -4622,10 +4624,10 @@ declare
 begin
     size := pgq._check_batch(
         publish_batch.payloads,
-        publish_batch.bodies,
         publish_batch.keys,
         publish_batch.headers,
-        null
+        null,
+        publish_batch.bodies
     );
 
     if size = 0 then
@@ -4643,10 +4645,10 @@ begin
             from pgq._publish_spread(
                 publish_batch.topic,
                 publish_batch.payloads,
-                publish_batch.bodies,
                 publish_batch.keys,
                 publish_batch.headers,
-                publish_batch.partition
+                publish_batch.partition,
+                publish_batch.bodies
             ) as s;
         exception
             when unique_violation then
@@ -4665,10 +4667,10 @@ begin
         from pgq._publish_spread(
             publish_batch.topic,
             publish_batch.payloads,
-            publish_batch.bodies,
             publish_batch.keys,
             publish_batch.headers,
-            null
+            null,
+            publish_batch.bodies
         ) as s;
         return;
     end if;
@@ -5128,7 +5130,7 @@ begin
         or publish.headers is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
-        perform pgq._check_content(publish.payload, publish.body, publish.headers);
+        perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             return query
@@ -8175,7 +8177,7 @@ member was first.';
 -- ==== sql/log/_clean_positions.sql
 
 create function pgq._clean_positions()
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -8210,7 +8212,7 @@ begin
         where s.seq < e.seq - 1000
     loop
         if total >= 20000 then
-            return next row('more', 'positions', 1)::pgq.cleanup_report;
+            return next row('more', 'positions', 1)::pgq.cleanup_action;
             exit;
         end if;
 
@@ -8237,7 +8239,7 @@ begin
         total := total + trimmed;
         return next row(
             'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
-        )::pgq.cleanup_report;
+        )::pgq.cleanup_action;
     end loop;
 end
 $$;
@@ -9175,7 +9177,7 @@ begin
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
-        perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
+        perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label);
         perform pg_current_xact_id();
@@ -9574,10 +9576,10 @@ declare
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
-        enqueue_batch.bodies,
         enqueue_batch.keys,
         enqueue_batch.headers,
-        enqueue_batch.labels
+        enqueue_batch.labels,
+        enqueue_batch.bodies
     );
     if enqueue_batch.labels is not null then
         perform pgq._check_label(l.label)
@@ -15075,7 +15077,7 @@ comment on function pgq._expired_jobs(timestamptz, integer) is
 -- ==== sql/queue/_expire_jobs.sql
 
 create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -15142,7 +15144,7 @@ comment on function pgq._expire_jobs(bigint[], timestamptz) is
 -- ==== sql/queue/_bury_lost.sql
 
 create function pgq._bury_lost(moment timestamptz, max_jobs bigint)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -15170,7 +15172,7 @@ begin
     loop
         buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
         if buried > 0 then
-            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
+            return next row('jobs dead', target.queue, buried)::pgq.cleanup_action;
         end if;
     end loop;
 end
@@ -15336,7 +15338,7 @@ comment on function pgq._sweep_labels(bigint, timestamptz) is
 -- ==== sql/queue/_sweep_floors.sql
 
 create function pgq._sweep_floors(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -15360,7 +15362,7 @@ begin
         for no key update skip locked;
 
         if found and pgq._lower_floor(target.queue_id) then
-            return next row('floor lowered', target.queue, 1)::pgq.cleanup_report;
+            return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
     end loop;
 end
@@ -15373,14 +15375,14 @@ would find.';
 -- ==== sql/queue/_clean_jobs.sql
 
 create function pgq._clean_jobs(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    report pgq.cleanup_report;
+    report pgq.cleanup_action;
     batch constant integer := 10000;
     ended bigint := 0;
 begin
@@ -15403,7 +15405,7 @@ begin
     end loop;
 
     if ended >= batch then
-        return next row('more', 'jobs', 1)::pgq.cleanup_report;
+        return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
 
     return query
@@ -15520,7 +15522,7 @@ create function pgq._carry_jobs(
     moment timestamptz,
     max_jobs integer
 )
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -17024,7 +17026,7 @@ declare
     size integer := cardinality(_publish_packed.lengths);
     state pgq._partition_state;
     newest pgq._newest_message;
-    tip_offset bigint;
+    first_offset bigint;
     stamp timestamptz;
 begin
     -- As publish_batch does it, but that the contents are cut out while they are stored.
@@ -17032,7 +17034,7 @@ begin
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-    tip_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
+    first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     if state.segment = 0 then
@@ -17050,7 +17052,7 @@ begin
             substring(whole from b.start for b.length)
         from (
             select
-                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                generate_series(first_offset, first_offset + size - 1) as log_offset,
                 unnest(_publish_packed.starts) as start,
                 unnest(_publish_packed.lengths) as length,
                 unnest(_publish_packed.keys) as key,
@@ -17071,7 +17073,7 @@ begin
             substring(whole from b.start for b.length)
         from (
             select
-                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                generate_series(first_offset, first_offset + size - 1) as log_offset,
                 unnest(_publish_packed.starts) as start,
                 unnest(_publish_packed.lengths) as length,
                 unnest(_publish_packed.keys) as key,
@@ -17093,7 +17095,7 @@ begin
                 substring(whole from b.start for b.length)
             from (
                 select
-                    generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                    generate_series(first_offset, first_offset + size - 1) as log_offset,
                     unnest(_publish_packed.starts) as start,
                     unnest(_publish_packed.lengths) as length,
                     unnest(_publish_packed.keys) as key,
@@ -17114,7 +17116,7 @@ begin
                 substring(whole from b.start for b.length)
             from (
                 select
-                    generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                    generate_series(first_offset, first_offset + size - 1) as log_offset,
                     unnest(_publish_packed.starts) as start,
                     unnest(_publish_packed.lengths) as length,
                     unnest(_publish_packed.keys) as key,
@@ -17138,7 +17140,7 @@ begin
                     substring(whole from b.start for b.length)
                 from (
                     select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
                         unnest(_publish_packed.starts) as start,
                         unnest(_publish_packed.lengths) as length,
                         unnest(_publish_packed.keys) as key,
@@ -17159,7 +17161,7 @@ begin
                     substring(whole from b.start for b.length)
                 from (
                     select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
                         unnest(_publish_packed.starts) as start,
                         unnest(_publish_packed.lengths) as length,
                         unnest(_publish_packed.keys) as key,
@@ -17182,7 +17184,7 @@ begin
                     substring(whole from b.start for b.length)
                 from (
                     select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
                         unnest(_publish_packed.starts) as start,
                         unnest(_publish_packed.lengths) as length,
                         unnest(_publish_packed.keys) as key,
@@ -17203,7 +17205,7 @@ begin
                     substring(whole from b.start for b.length)
                 from (
                     select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
                         unnest(_publish_packed.starts) as start,
                         unnest(_publish_packed.lengths) as length,
                         unnest(_publish_packed.keys) as key,
@@ -17229,7 +17231,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17250,7 +17252,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17273,7 +17275,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17294,7 +17296,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17319,7 +17321,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17340,7 +17342,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17363,7 +17365,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17384,7 +17386,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17409,14 +17411,14 @@ begin
                 substring($3 from b.start for b.length)
             from (
                 select
-                    generate_series($4 + 1, $4 + $5) as log_offset,
+                    generate_series($4, $4 + $5 - 1) as log_offset,
                     unnest($6) as start,
                     unnest($7) as length,
                     unnest($8) as key,
                     unnest($9) as header
             ) as b
         $leaf$, state.segment)
-        using state.partition_id, stamp, whole, tip_offset, size, _publish_packed.starts, _publish_packed.lengths, _publish_packed.keys, _publish_packed.headers;
+        using state.partition_id, stamp, whole, first_offset, size, _publish_packed.starts, _publish_packed.lengths, _publish_packed.keys, _publish_packed.headers;
     end if;
 
     if state.notify and size > 0 then
@@ -17467,7 +17469,7 @@ begin
             keys => _publish_messages.keys,
             headers => _publish_messages.headers,
             delay => _publish_messages.delay,
-            priority => coalesce(_publish_messages.priority, 0),
+            priority => _publish_messages.priority,
             labels => _publish_messages.labels,
             bodies => _publish_messages.bodies
         );
@@ -18221,7 +18223,7 @@ begin
         headers => new.headers::jsonb,
         delay => new.delay::interval,
         run_at => new.run_at,
-        priority => coalesce(new.priority, 0),
+        priority => new.priority,
         label => new.label,
         body => new.body
     );
@@ -18318,7 +18320,7 @@ comment on function pgq._forget_write(bigint) is
 -- ==== sql/bulk/_clean_writes.sql
 
 create function pgq._clean_writes(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18344,7 +18346,7 @@ begin
         if pgq._forget_write(target.bulk_write_id) then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
     end loop;
 
@@ -18363,7 +18365,7 @@ begin
         if pgq._forget_write(target.bulk_write_id) then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
     end loop;
 
@@ -18411,11 +18413,11 @@ begin
         if room > 0 and removed is not null then
             return next row(
                 'staged write removed', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         elsif removed > 0 then
             return next row(
                 'part of staged write removed', target.write_id::text, removed
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
         exit when room = 0;
     end loop;
@@ -18445,7 +18447,7 @@ It waits for nobody, and removes 1000 of a kind at most.';
 -- ==== sql/retention/_clean_leftovers.sql
 
 create function pgq._clean_leftovers(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18516,10 +18518,10 @@ begin
         if removed + archived > 0 then
             return next row(
                 'leftovers removed', target.segment::text, removed + archived
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
         if budget <= 0 then
-            return next row('more', 'leftovers', 1)::pgq.cleanup_report;
+            return next row('more', 'leftovers', 1)::pgq.cleanup_action;
             return;
         end if;
 
@@ -18548,7 +18550,7 @@ create function pgq._close_segments(
     horizon xid8,
     moment timestamptz
 )
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18597,7 +18599,7 @@ begin
 
     -- Partitions that had no message since still point to a sealed one.
     if pgq._settle_partitions(null, 1000) = 1000 then
-        return next row('more', 'segment closing', 1)::pgq.cleanup_report;
+        return next row('more', 'segment closing', 1)::pgq.cleanup_action;
     end if;
 
     for target in
@@ -18617,7 +18619,7 @@ begin
             closed_at = _close_segments.moment
         where s.segment = target.segment;
 
-        return next row('segment closed', target.segment::text, 1)::pgq.cleanup_report;
+        return next row('segment closed', target.segment::text, 1)::pgq.cleanup_action;
     end loop;
 end
 $$;
@@ -18785,7 +18787,7 @@ the number of the one before; forgets a class that is out of use.';
 -- ==== sql/retention/_seal_segments.sql
 
 create function pgq._seal_segments(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18802,13 +18804,13 @@ begin
         begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment);
             if sealed is not null then
-                return next row('segment sealed', sealed::text, 1)::pgq.cleanup_report;
+                return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
             end if;
         exception
             when lock_not_available then
                 return next row(
                     'busy', 'storage class ' || class_id, 1
-                )::pgq.cleanup_report;
+                )::pgq.cleanup_action;
         end;
     end loop;
 end
@@ -18821,7 +18823,7 @@ use.';
 -- ==== sql/retention/_truncate_segment.sql
 
 create function pgq._truncate_segment(segment integer)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18842,7 +18844,7 @@ begin
         when lock_not_available then
             return next row(
                 'segment busy', _truncate_segment.segment::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
             return;
     end;
 
@@ -18855,7 +18857,7 @@ begin
     set free = true
     where l.leaf = _truncate_segment.segment;
 
-    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_report;
+    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_action;
 end
 $$;
 
@@ -18865,7 +18867,7 @@ comment on function pgq._truncate_segment(integer) is
 -- ==== sql/retention/_truncate_segments.sql
 
 create function pgq._truncate_segments(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18927,7 +18929,7 @@ begin
             if carried > 0 then
                 return next row(
                     'payloads moved', target.segment::text, carried
-                )::pgq.cleanup_report;
+                )::pgq.cleanup_action;
             end if;
         end if;
 
@@ -18938,7 +18940,7 @@ begin
         then
             return next row(
                 case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
             continue;
         end if;
 
@@ -18955,7 +18957,7 @@ comment on function pgq._truncate_segments(timestamptz) is
 -- ==== sql/retention/cleanup.sql
 
 create function pgq.cleanup()
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -19012,7 +19014,7 @@ begin
             end case;
         exception
             when lock_not_available then
-                return next row('busy', part, 1)::pgq.cleanup_report;
+                return next row('busy', part, 1)::pgq.cleanup_action;
         end;
     end loop;
 end

@@ -33,7 +33,7 @@ begin
             keys => _publish_messages.keys,
             headers => _publish_messages.headers,
             delay => _publish_messages.delay,
-            priority => coalesce(_publish_messages.priority, 0),
+            priority => _publish_messages.priority,
             labels => _publish_messages.labels,
             bodies => _publish_messages.bodies
         );

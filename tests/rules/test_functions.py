@@ -180,12 +180,17 @@ _CONTENTS = {
 
 
 def test_arguments_come_in_one_order(functions: list[Function]) -> None:
-    """Behind what is written to come payload, key, headers, then the rest, and a body last."""
+    """Behind what is written to come payload, key, headers, then the rest, and a body last.
+
+    Helpers need not have all of them, but the body is last there too.
+    """
 
     def broken() -> Iterator[str]:
         for function in functions:
             names = function.names[: function.inputs]
             kinds = [_CONTENTS.get(name, "") for name in names]
+            if "body" in kinds and kinds[-1] != "body":
+                yield f"{function.signature}: {names}"
             if not (function.is_api and "payload" in kinds):
                 continue
             start = kinds.index("payload")
