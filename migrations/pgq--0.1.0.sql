@@ -6386,10 +6386,11 @@ $$;
 comment on function pgq.claim_offsets(text, text, integer, integer) is
 'Takes the next messages for a consumer group and moves its position past them.
 It does so in this transaction. Returns one row with the partition and its first and last offset,
-to be read with fetch_range; no row when there is nothing to read. If the transaction is rolled
-back, or the client dies, the messages are delivered again. Without a partition it takes one that
-has messages and that no other member holds, so members can join and leave at any time; other
-members skip that partition until this transaction ends. max_messages: 1 to 1000000.
+to be read with fetch_range; no row when there is nothing to read for this member now. If the
+transaction is rolled back, or the client dies, the messages are delivered again. Without a
+partition it takes one that has messages and that no other member holds, so members can join and
+leave at any time; other members skip that partition until this transaction ends. max_messages: 1 to
+1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when another member
 was first.';
@@ -7462,8 +7463,8 @@ comment on function pgq.consume(text, text, integer, integer) is
 'Takes the next messages for a consumer group, moves its position past them, and returns them.
 It is claim_offsets and fetch_range in one. The position moves in this transaction: what the caller
 writes in it happens exactly once for each message, and after a rollback the messages are given out
-again. No row: nothing to read. All rows are of one partition, in order. max_messages: 1 to
-1000000.
+again. No row: nothing to read for this member now. All rows are of one partition, in order.
+max_messages: 1 to 1000000.
 Errors: those of claim_offsets, and 40001 when retention removes what is being read (try again).';
 
 -- ==== sql/log/fetch.sql
@@ -7896,9 +7897,9 @@ The position does not move yet. Until the lease ends the other members of the gr
 partitions. commit_offset with the lease token moves the position; when the last message is
 committed the partition is free again. extend_poll keeps it longer, release_poll gives it back, and
 when the lease runs out another member gets the same messages. All rows are of one partition, in
-order, with one token. No row: nothing to read. The lease is counted by the clock, not from the
-begin of the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
-1000000; lease: more than 0.
+order, with one token. No row: nothing to read for this member now. The lease is counted by the
+clock, not from the begin of the transaction; commit before working, else nobody else sees the
+lease. max_messages: 1 to 1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first, or when retention removes what is being read (try again).';
