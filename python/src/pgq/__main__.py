@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     server.add_argument("--port", type=_port, help="the port to listen on; default: any free one")
     server.set_defaults(command=_server)
 
-    migration = commands.add_parser("migrate", help="install pgq in a database, or update it")
+    migration = commands.add_parser("migrate", help="install pgq in a database, or upgrade it")
     _add_database(migration)
     migration.set_defaults(command=_migrate)
 
@@ -139,7 +139,7 @@ def _migrate(given: argparse.Namespace) -> int:
     elif migration.before is None:
         print(f"installed pgq {migration.after}")
     else:
-        print(f"updated pgq from {migration.before} to {migration.after}")
+        print(f"upgraded pgq from {migration.before} to {migration.after}")
     return 0
 
 
