@@ -51,17 +51,17 @@ Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or 
 
 -- ==== sql/shared/types.sql
 
-create type pgq.cleanup_report as (
+create type pgq.cleanup_action as (
     action text,
     target text,
     amount bigint
 );
 
-comment on type pgq.cleanup_report is 'One thing that cleanup did.';
-comment on column pgq.cleanup_report.action is
+comment on type pgq.cleanup_action is 'One thing that cleanup did.';
+comment on column pgq.cleanup_action.action is
 'What: jobs expired, segment truncated, busy and so on.';
-comment on column pgq.cleanup_report.target is 'To which queue, group or segment.';
-comment on column pgq.cleanup_report.amount is 'To how many.';
+comment on column pgq.cleanup_action.target is 'To which queue, group or segment.';
+comment on column pgq.cleanup_action.amount is 'To how many.';
 
 -- ==== sql/store/types.sql
 
@@ -334,7 +334,7 @@ create type pgq.bulk_write_state as (
     write_id uuid,
     messages bigint,
     committed_at timestamptz,
-    repeated boolean
+    duplicate boolean
 );
 
 comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
@@ -343,7 +343,7 @@ comment on column pgq.bulk_write_state.write_id is
 comment on column pgq.bulk_write_state.messages is
 'How many messages or jobs it wrote; null: not committed.';
 comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
-comment on column pgq.bulk_write_state.repeated is
+comment on column pgq.bulk_write_state.duplicate is
 'Whether it was committed before this call, which then changed nothing.';
 
 create type pgq._write_target as (
@@ -924,8 +924,8 @@ create unlogged table pgq.staged_chunk (
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[],
     lengths integer[],
@@ -953,8 +953,8 @@ comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: they
 comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
-comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
+comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
 comment on column pgq.staged_chunk.bodies is
 'The contents as raw bytes, each by itself; null: see payloads and packed_bodies.';
@@ -1147,7 +1147,7 @@ comment on function pgq._check_interval(text, interval, boolean) is
 
 -- ==== sql/shared/_check_content.sql
 
-create function pgq._check_content(payload jsonb, body bytea, headers jsonb)
+create function pgq._check_content(payload jsonb, headers jsonb, body bytea)
 returns void
 language plpgsql
 immutable
@@ -1172,17 +1172,17 @@ begin
 end
 $$;
 
-comment on function pgq._check_content(jsonb, bytea, jsonb) is
+comment on function pgq._check_content(jsonb, jsonb, bytea) is
 'Refuses a message without content (22004), with two contents, or with odd headers (22023).';
 
 -- ==== sql/shared/_check_batch.sql
 
 create function pgq._check_batch(
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    labels text[]
+    labels text[],
+    bodies bytea[]
 )
 returns integer
 language plpgsql
@@ -1243,7 +1243,7 @@ begin
 end
 $$;
 
-comment on function pgq._check_batch(jsonb[], bytea[], text[], jsonb[], text[]) is
+comment on function pgq._check_batch(jsonb[], text[], jsonb[], text[], bytea[]) is
 'The number of messages of a batch; refuses one that has none of the contents, or both, or a null,
 or arrays of other lengths (22004, 22023).';
 
@@ -4231,10 +4231,10 @@ The named one, else the one of the key, else any that is free now. Raises MQ001,
 create function pgq._publish_spread(
     topic text,
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    partition integer
+    partition integer,
+    bodies bytea[]
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -4250,8 +4250,8 @@ declare
     stamp timestamptz;
     -- What was found of each partition, by its number, and the offset of each message.
     newest pgq._newest_message;
-    tips bigint[];
-    last_offsets bigint[];
+    first_offsets bigint[];
+    next_offsets bigint[];
     ids bigint[];
     segments integer[];
     stamps timestamptz[];
@@ -4335,7 +4335,9 @@ begin
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
         newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-        tips[state.partition] := coalesce(newest.log_offset, state.segment_first_offset - 1);
+        first_offsets[state.partition] := coalesce(
+            newest.log_offset + 1, state.segment_first_offset
+        );
         ids[state.partition] := state.partition_id;
         segments[state.partition] := state.segment;
         stamps[state.partition] := greatest(
@@ -4352,21 +4354,21 @@ begin
         from pgq._publish_spread(
             _publish_spread.topic,
             _publish_spread.payloads,
-            _publish_spread.bodies,
             _publish_spread.keys,
             _publish_spread.headers,
-            _publish_spread.partition
+            _publish_spread.partition,
+            _publish_spread.bodies
         ) as s;
         return;
     end if;
 
-    last_offsets := tips;
+    next_offsets := first_offsets;
 
     -- In a loop: it takes less time than a window function, which has to sort the messages.
     foreach home in array homes loop
-        last_offsets[home] := last_offsets[home] + 1;
         place := place + 1;
-        offsets[place] := last_offsets[home];
+        offsets[place] := next_offsets[home];
+        next_offsets[home] := next_offsets[home] + 1;
     end loop;
 
     -- Usually there is one segment.
@@ -4795,9 +4797,9 @@ begin
     end loop;
 
     return query
-    select g.partition, tips[g.partition] + 1, last_offsets[g.partition]
-    from generate_subscripts(tips, 1) as g (partition)
-    where tips[g.partition] is not null
+    select g.partition, first_offsets[g.partition], next_offsets[g.partition] - 1
+    from generate_subscripts(first_offsets, 1) as g (partition)
+    where first_offsets[g.partition] is not null
     order by g.partition;
 
     if notify then
@@ -4806,7 +4808,7 @@ begin
 end
 $$;
 
-comment on function pgq._publish_spread(text, jsonb[], bytea[], text[], jsonb[], integer) is
+comment on function pgq._publish_spread(text, jsonb[], text[], jsonb[], integer, bytea[]) is
 'The part of publish_batch that writes to several partitions; locks them in ascending order.';
 
 -- ==== sql/log/publish_batch.sql
@@ -4840,10 +4842,10 @@ declare
 begin
     size := pgq._check_batch(
         publish_batch.payloads,
-        publish_batch.bodies,
         publish_batch.keys,
         publish_batch.headers,
-        null
+        null,
+        publish_batch.bodies
     );
 
     if size = 0 then
@@ -4861,10 +4863,10 @@ begin
             from pgq._publish_spread(
                 publish_batch.topic,
                 publish_batch.payloads,
-                publish_batch.bodies,
                 publish_batch.keys,
                 publish_batch.headers,
-                publish_batch.partition
+                publish_batch.partition,
+                publish_batch.bodies
             ) as s;
         exception
             when unique_violation then
@@ -4883,10 +4885,10 @@ begin
         from pgq._publish_spread(
             publish_batch.topic,
             publish_batch.payloads,
-            publish_batch.bodies,
             publish_batch.keys,
             publish_batch.headers,
-            null
+            null,
+            publish_batch.bodies
         ) as s;
         return;
     end if;
@@ -5348,7 +5350,7 @@ begin
         or publish.headers is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
-        perform pgq._check_content(publish.payload, publish.body, publish.headers);
+        perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             return query
@@ -6609,10 +6611,11 @@ $$;
 comment on function pgq.claim_offsets(text, text, integer, integer) is
 'Takes the next messages for a consumer group and moves its position past them.
 It does so in this transaction. Returns one row with the partition and its first and last offset,
-to be read with fetch_range; no row when there is nothing to read. If the transaction is rolled
-back, or the client dies, the messages are delivered again. Without a partition it takes one that
-has messages and that no other member holds, so members can join and leave at any time; other
-members skip that partition until this transaction ends. max_messages: 1 to 1000000.
+to be read with fetch_range; no row when there is nothing to read for this member now. If the
+transaction is rolled back, or the client dies, the messages are delivered again. Without a
+partition it takes one that has messages and that no other member holds, so members can join and
+leave at any time; other members skip that partition until this transaction ends. max_messages: 1 to
+1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when another member
 was first.';
@@ -7685,8 +7688,8 @@ comment on function pgq.consume(text, text, integer, integer) is
 'Takes the next messages for a consumer group, moves its position past them, and returns them.
 It is claim_offsets and fetch_range in one. The position moves in this transaction: what the caller
 writes in it happens exactly once for each message, and after a rollback the messages are given out
-again. No row: nothing to read. All rows are of one partition, in order. max_messages: 1 to
-1000000.
+again. No row: nothing to read for this member now. All rows are of one partition, in order.
+max_messages: 1 to 1000000.
 Errors: those of claim_offsets, and 40001 when retention removes what is being read (try again).';
 
 -- ==== sql/log/fetch.sql
@@ -8153,9 +8156,9 @@ The position does not move yet. Until the lease ends the other members of the gr
 partitions. commit_offset with the lease token moves the position; when the last message is
 committed the partition is free again. extend_poll keeps it longer, release_poll gives it back, and
 when the lease runs out another member gets the same messages. All rows are of one partition, in
-order, with one token. No row: nothing to read. The lease is counted by the clock, not from the
-begin of the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
-1000000; lease: more than 0.
+order, with one token. No row: nothing to read for this member now. The lease is counted by the
+clock, not from the begin of the transaction; commit before working, else nobody else sees the
+lease. max_messages: 1 to 1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first, or when retention removes what is being read (try again).';
@@ -8436,7 +8439,7 @@ member was first.';
 -- ==== sql/log/_clean_positions.sql
 
 create function pgq._clean_positions()
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -8471,7 +8474,7 @@ begin
         where s.seq < e.seq - 1000
     loop
         if total >= 20000 then
-            return next row('more', 'positions', 1)::pgq.cleanup_report;
+            return next row('more', 'positions', 1)::pgq.cleanup_action;
             exit;
         end if;
 
@@ -8498,7 +8501,7 @@ begin
         total := total + trimmed;
         return next row(
             'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
-        )::pgq.cleanup_report;
+        )::pgq.cleanup_action;
     end loop;
 end
 $$;
@@ -9453,7 +9456,7 @@ begin
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
-        perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
+        perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label);
         perform pg_current_xact_id();
@@ -9852,10 +9855,10 @@ declare
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
-        enqueue_batch.bodies,
         enqueue_batch.keys,
         enqueue_batch.headers,
-        enqueue_batch.labels
+        enqueue_batch.labels,
+        enqueue_batch.bodies
     );
     if enqueue_batch.labels is not null then
         perform pgq._check_label(l.label)
@@ -15354,7 +15357,7 @@ comment on function pgq._expired_jobs(timestamptz, integer) is
 -- ==== sql/queue/_expire_jobs.sql
 
 create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -15421,7 +15424,7 @@ comment on function pgq._expire_jobs(bigint[], timestamptz) is
 -- ==== sql/queue/_bury_lost.sql
 
 create function pgq._bury_lost(moment timestamptz, max_jobs bigint)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -15449,7 +15452,7 @@ begin
     loop
         buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
         if buried > 0 then
-            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
+            return next row('jobs dead', target.queue, buried)::pgq.cleanup_action;
         end if;
     end loop;
 end
@@ -15615,7 +15618,7 @@ comment on function pgq._sweep_labels(bigint, timestamptz) is
 -- ==== sql/queue/_sweep_floors.sql
 
 create function pgq._sweep_floors(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -15639,7 +15642,7 @@ begin
         for no key update skip locked;
 
         if found and pgq._lower_floor(target.queue_id) then
-            return next row('floor lowered', target.queue, 1)::pgq.cleanup_report;
+            return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
     end loop;
 end
@@ -15652,14 +15655,14 @@ would find.';
 -- ==== sql/queue/_clean_jobs.sql
 
 create function pgq._clean_jobs(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    report pgq.cleanup_report;
+    report pgq.cleanup_action;
     batch constant integer := 10000;
     ended bigint := 0;
 begin
@@ -15682,7 +15685,7 @@ begin
     end loop;
 
     if ended >= batch then
-        return next row('more', 'jobs', 1)::pgq.cleanup_report;
+        return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
 
     return query
@@ -15799,7 +15802,7 @@ create function pgq._carry_jobs(
     moment timestamptz,
     max_jobs integer
 )
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -16229,8 +16232,8 @@ contents or a negative number (22023).';
 create function pgq._check_chunk_options(
     target pgq._write_target,
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[]
 )
 returns void
@@ -16242,11 +16245,11 @@ as $$
 begin
     if (_check_chunk_options.target).queue is null then
         if num_nonnulls(
-            _check_chunk_options.priority,
             _check_chunk_options.delay,
+            _check_chunk_options.priority,
             _check_chunk_options.labels
         ) > 0 then
-            raise exception 'priority, delay and labels are for jobs'
+            raise exception 'delay, priority and labels are for jobs'
                 using errcode = '22023',
                     detail = 'This write goes to a topic.';
         end if;
@@ -16288,7 +16291,7 @@ end
 $$;
 
 comment on function pgq._check_chunk_options(
-    pgq._write_target, integer, integer, interval, text[]
+    pgq._write_target, integer, interval, integer, text[]
 ) is
 'Refuses now what publish_batch or enqueue_batch would refuse later, when the chunk is published
 (22023, MQ007).';
@@ -16824,7 +16827,7 @@ They add chunks with write_chunk; commit_write ends the write, abort_write gives
 (the default) to stage the chunks, so that all messages are seen at once when the write is
 committed; false to publish each chunk as soon as it comes.
 producer and seq name the write, so that pgq knows it when it is begun a second time. If it was
-committed before, the result has repeated = true, and there is nothing to do. If it is still open,
+committed before, the result has duplicate = true, and there is nothing to do. If it is still open,
 it starts again under a new id: writers that come with the old id are refused, and chunks that were
 published already are left out. Nobody waits for writers that still have a transaction open under
 the old id: what they stage is never published, and what they publish counts as published before.
@@ -17133,8 +17136,8 @@ create function pgq._check_staged(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[]
 )
@@ -17155,8 +17158,8 @@ begin
             and c.keys is not distinct from _check_staged.keys
             and c.headers is not distinct from _check_staged.headers
             and c.partition is not distinct from _check_staged.partition
-            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
             and c.delay is not distinct from _check_staged.delay
+            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
             and c.labels is not distinct from _check_staged.labels
             and coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
             is not distinct from _check_staged.bodies
@@ -17170,7 +17173,7 @@ end
 $$;
 
 comment on function pgq._check_staged(
-    uuid, integer, integer, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
+    uuid, integer, integer, jsonb[], text[], jsonb[], integer, interval, integer, text[], bytea[]
 ) is
 'Refuses a chunk when another one was staged under the same number (22023).';
 
@@ -17186,8 +17189,8 @@ create function pgq._stage_chunk(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     starts integer[],
     packed_bodies bytea
@@ -17240,8 +17243,8 @@ begin
         keys,
         headers,
         partition,
-        priority,
         delay,
+        priority,
         labels,
         bodies,
         lengths,
@@ -17257,8 +17260,8 @@ begin
         _stage_chunk.keys,
         _stage_chunk.headers,
         _stage_chunk.partition,
-        _stage_chunk.priority,
         _stage_chunk.delay,
+        _stage_chunk.priority,
         _stage_chunk.labels,
         contents,
         case when stays_packed then _stage_chunk.lengths end,
@@ -17279,8 +17282,8 @@ begin
         _stage_chunk.keys,
         _stage_chunk.headers,
         _stage_chunk.partition,
-        _stage_chunk.priority,
         _stage_chunk.delay,
+        _stage_chunk.priority,
         _stage_chunk.labels,
         pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths)
     );
@@ -17289,8 +17292,8 @@ end
 $$;
 
 comment on function pgq._stage_chunk(
-    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
-    interval, text[], integer[], bytea
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, interval,
+    integer, text[], integer[], bytea
 ) is
 'Stages a chunk of an atomic write; false when the same chunk is staged already. Refuses what could
 not be published later.';
@@ -17343,7 +17346,7 @@ declare
     size integer := cardinality(_publish_packed.lengths);
     state pgq._partition_state;
     newest pgq._newest_message;
-    tip_offset bigint;
+    first_offset bigint;
     stamp timestamptz;
 begin
     -- As publish_batch does it, but that the contents are cut out while they are stored.
@@ -17351,7 +17354,7 @@ begin
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-    tip_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
+    first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     if state.segment = 0 then
@@ -17369,7 +17372,7 @@ begin
             substring(whole from b.start for b.length)
         from (
             select
-                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                generate_series(first_offset, first_offset + size - 1) as log_offset,
                 unnest(_publish_packed.starts) as start,
                 unnest(_publish_packed.lengths) as length,
                 unnest(_publish_packed.keys) as key,
@@ -17390,7 +17393,7 @@ begin
             substring(whole from b.start for b.length)
         from (
             select
-                generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                generate_series(first_offset, first_offset + size - 1) as log_offset,
                 unnest(_publish_packed.starts) as start,
                 unnest(_publish_packed.lengths) as length,
                 unnest(_publish_packed.keys) as key,
@@ -17412,7 +17415,7 @@ begin
                 substring(whole from b.start for b.length)
             from (
                 select
-                    generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                    generate_series(first_offset, first_offset + size - 1) as log_offset,
                     unnest(_publish_packed.starts) as start,
                     unnest(_publish_packed.lengths) as length,
                     unnest(_publish_packed.keys) as key,
@@ -17433,7 +17436,7 @@ begin
                 substring(whole from b.start for b.length)
             from (
                 select
-                    generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                    generate_series(first_offset, first_offset + size - 1) as log_offset,
                     unnest(_publish_packed.starts) as start,
                     unnest(_publish_packed.lengths) as length,
                     unnest(_publish_packed.keys) as key,
@@ -17457,7 +17460,7 @@ begin
                     substring(whole from b.start for b.length)
                 from (
                     select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
                         unnest(_publish_packed.starts) as start,
                         unnest(_publish_packed.lengths) as length,
                         unnest(_publish_packed.keys) as key,
@@ -17478,7 +17481,7 @@ begin
                     substring(whole from b.start for b.length)
                 from (
                     select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
                         unnest(_publish_packed.starts) as start,
                         unnest(_publish_packed.lengths) as length,
                         unnest(_publish_packed.keys) as key,
@@ -17501,7 +17504,7 @@ begin
                     substring(whole from b.start for b.length)
                 from (
                     select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
                         unnest(_publish_packed.starts) as start,
                         unnest(_publish_packed.lengths) as length,
                         unnest(_publish_packed.keys) as key,
@@ -17522,7 +17525,7 @@ begin
                     substring(whole from b.start for b.length)
                 from (
                     select
-                        generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
                         unnest(_publish_packed.starts) as start,
                         unnest(_publish_packed.lengths) as length,
                         unnest(_publish_packed.keys) as key,
@@ -17548,7 +17551,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17569,7 +17572,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17592,7 +17595,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17613,7 +17616,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17638,7 +17641,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17659,7 +17662,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17682,7 +17685,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17703,7 +17706,7 @@ begin
                         substring(whole from b.start for b.length)
                     from (
                         select
-                            generate_series(tip_offset + 1, tip_offset + size) as log_offset,
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
                             unnest(_publish_packed.starts) as start,
                             unnest(_publish_packed.lengths) as length,
                             unnest(_publish_packed.keys) as key,
@@ -17728,14 +17731,14 @@ begin
                 substring($3 from b.start for b.length)
             from (
                 select
-                    generate_series($4 + 1, $4 + $5) as log_offset,
+                    generate_series($4, $4 + $5 - 1) as log_offset,
                     unnest($6) as start,
                     unnest($7) as length,
                     unnest($8) as key,
                     unnest($9) as header
             ) as b
         $leaf$, state.segment)
-        using state.partition_id, stamp, whole, tip_offset, size, _publish_packed.starts, _publish_packed.lengths, _publish_packed.keys, _publish_packed.headers;
+        using state.partition_id, stamp, whole, first_offset, size, _publish_packed.starts, _publish_packed.lengths, _publish_packed.keys, _publish_packed.headers;
     end if;
 
     if state.notify and size > 0 then
@@ -17758,8 +17761,8 @@ create function pgq._publish_messages(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[]
 )
@@ -17786,7 +17789,7 @@ begin
             keys => _publish_messages.keys,
             headers => _publish_messages.headers,
             delay => _publish_messages.delay,
-            priority => coalesce(_publish_messages.priority, 0),
+            priority => _publish_messages.priority,
             labels => _publish_messages.labels,
             bodies => _publish_messages.bodies
         );
@@ -17795,7 +17798,7 @@ end
 $$;
 
 comment on function pgq._publish_messages(
-    text, text, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
+    text, text, jsonb[], text[], jsonb[], integer, interval, integer, text[], bytea[]
 ) is
 'Publishes or enqueues the messages of a chunk.';
 
@@ -17811,8 +17814,8 @@ create function pgq._publish_chunk(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     starts integer[],
     packed_bodies bytea
@@ -17838,8 +17841,8 @@ begin
                 _publish_chunk.keys,
                 _publish_chunk.headers,
                 _publish_chunk.partition,
-                coalesce(_publish_chunk.priority, 0),
                 _publish_chunk.delay,
+                coalesce(_publish_chunk.priority, 0),
                 _publish_chunk.labels,
                 _publish_chunk.packed_bodies
             ),
@@ -17880,8 +17883,8 @@ begin
             _publish_chunk.keys,
             _publish_chunk.headers,
             _publish_chunk.partition,
-            _publish_chunk.priority,
             _publish_chunk.delay,
+            _publish_chunk.priority,
             _publish_chunk.labels,
             pgq._unpack(_publish_chunk.packed_bodies, _publish_chunk.lengths)
         );
@@ -17897,8 +17900,8 @@ end
 $$;
 
 comment on function pgq._publish_chunk(
-    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
-    interval, text[], integer[], bytea
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, interval,
+    integer, text[], integer[], bytea
 ) is
 'Publishes a chunk of a write that is not atomic; false when it was published before.';
 
@@ -17914,8 +17917,8 @@ create function pgq.write_chunk(
     keys text[] default null,
     headers jsonb[] default null,
     partition integer default null,
-    priority integer default null,
     delay interval default null,
+    priority integer default null,
     labels text[] default null,
     last_chunk boolean default false,
     starts integer[] default null,
@@ -17949,8 +17952,8 @@ begin
     perform pgq._check_chunk_options(
         target,
         write_chunk.partition,
-        write_chunk.priority,
         write_chunk.delay,
+        write_chunk.priority,
         write_chunk.labels
     );
 
@@ -17965,8 +17968,8 @@ begin
             write_chunk.keys,
             write_chunk.headers,
             write_chunk.partition,
-            write_chunk.priority,
             write_chunk.delay,
+            write_chunk.priority,
             write_chunk.labels,
             write_chunk.starts,
             write_chunk.packed_bodies
@@ -17986,8 +17989,8 @@ begin
         write_chunk.keys,
         write_chunk.headers,
         write_chunk.partition,
-        write_chunk.priority,
         write_chunk.delay,
+        write_chunk.priority,
         write_chunk.labels,
         write_chunk.starts,
         write_chunk.packed_bodies
@@ -18000,13 +18003,13 @@ end
 $$;
 
 comment on function pgq.write_chunk(
-    uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, integer, interval,
+    uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, interval, integer,
     text[], boolean, integer[], bytea
 ) is
 'Adds a chunk of messages to a bulk write; false when this chunk has been written before.
 Pass packed_payloads (JSON texts) or packed_bodies (raw bytes), not both: the contents of all
 messages, one after the other without anything between them. lengths: the length of each content,
-in bytes. keys, headers, partition, priority, delay and labels are as in publish_batch and
+in bytes. keys, headers, partition, delay, priority and labels are as in publish_batch and
 enqueue_batch. task and chunk are numbers from 0: a task numbers its own chunks. task_attempt is a
 text that is different for each attempt to run the task.
 In an atomic write, an attempt writes all its chunks in one transaction, and sets last_chunk in the
@@ -18301,8 +18304,8 @@ begin
                 made.keys,
                 made.headers,
                 made.partition,
-                made.priority,
                 made.delay,
+                made.priority,
                 made.labels,
                 made.bodies
             );
@@ -18383,7 +18386,7 @@ those that commit. Chunks of writers that come later are refused. The partitions
 to are locked for other publishers until the transaction of this call ends. Messages of a task keep
 their order, and tasks follow each other by number. In an atomic write, messages without a key and
 without a partition go to partition number (task modulo the number of partitions). Repeating the
-call does no harm: the result then has repeated = true. expected_messages: refuse the commit when
+call does no harm: the result then has duplicate = true. expected_messages: refuse the commit when
 the write has another number of messages; null: any number. The call waits at most 60 s for each
 lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
 again, or end the session that holds the lock (see pg_blocking_pids).
@@ -18478,8 +18481,8 @@ begin
         keys => new.keys,
         headers => new.headers::jsonb[],
         partition => new.partition,
-        priority => new.priority,
         delay => new.delay::interval,
+        priority => new.priority,
         labels => new.labels,
         last_chunk => new.last_chunk,
         starts => new.starts,
@@ -18540,7 +18543,7 @@ begin
         headers => new.headers::jsonb,
         delay => new.delay::interval,
         run_at => new.run_at,
-        priority => coalesce(new.priority, 0),
+        priority => new.priority,
         label => new.label,
         body => new.body
     );
@@ -18637,7 +18640,7 @@ comment on function pgq._forget_write(bigint) is
 -- ==== sql/bulk/_clean_writes.sql
 
 create function pgq._clean_writes(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18663,7 +18666,7 @@ begin
         if pgq._forget_write(target.bulk_write_id) then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
     end loop;
 
@@ -18682,7 +18685,7 @@ begin
         if pgq._forget_write(target.bulk_write_id) then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
     end loop;
 
@@ -18730,11 +18733,11 @@ begin
         if room > 0 and removed is not null then
             return next row(
                 'staged write removed', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         elsif removed > 0 then
             return next row(
                 'part of staged write removed', target.write_id::text, removed
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
         exit when room = 0;
     end loop;
@@ -18764,7 +18767,7 @@ It waits for nobody, and removes 1000 of a kind at most.';
 -- ==== sql/retention/_clean_leftovers.sql
 
 create function pgq._clean_leftovers(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18835,10 +18838,10 @@ begin
         if removed + archived > 0 then
             return next row(
                 'leftovers removed', target.segment::text, removed + archived
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
         if budget <= 0 then
-            return next row('more', 'leftovers', 1)::pgq.cleanup_report;
+            return next row('more', 'leftovers', 1)::pgq.cleanup_action;
             return;
         end if;
 
@@ -18864,7 +18867,7 @@ create function pgq._close_segments(
     horizon xid8,
     moment timestamptz
 )
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -18915,7 +18918,7 @@ begin
 
     -- Partitions that had no message since still point to a sealed one.
     if pgq._settle_partitions(null, 1000) = 1000 then
-        return next row('more', 'segment closing', 1)::pgq.cleanup_report;
+        return next row('more', 'segment closing', 1)::pgq.cleanup_action;
     end if;
 
     for target in
@@ -18935,7 +18938,7 @@ begin
             closed_at = _close_segments.moment
         where s.segment = target.segment;
 
-        return next row('segment closed', target.segment::text, 1)::pgq.cleanup_report;
+        return next row('segment closed', target.segment::text, 1)::pgq.cleanup_action;
     end loop;
 end
 $$;
@@ -19104,7 +19107,7 @@ the number of the one before; forgets a class that is out of use.';
 -- ==== sql/retention/_seal_segments.sql
 
 create function pgq._seal_segments(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -19127,13 +19130,13 @@ begin
         begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment);
             if sealed is not null then
-                return next row('segment sealed', sealed::text, 1)::pgq.cleanup_report;
+                return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
             end if;
         exception
             when lock_not_available then
                 return next row(
                     'busy', 'storage class ' || class_id, 1
-                )::pgq.cleanup_report;
+                )::pgq.cleanup_action;
         end;
     end loop;
 end
@@ -19146,7 +19149,7 @@ use.';
 -- ==== sql/retention/_truncate_segment.sql
 
 create function pgq._truncate_segment(segment integer, wait boolean)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -19168,7 +19171,7 @@ begin
         when lock_not_available then
             return next row(
                 'segment busy', _truncate_segment.segment::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
             return;
     end;
 
@@ -19181,7 +19184,7 @@ begin
     set free = true
     where l.leaf = _truncate_segment.segment;
 
-    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_report;
+    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_action;
 end
 $$;
 
@@ -19191,7 +19194,7 @@ comment on function pgq._truncate_segment(integer, boolean) is
 -- ==== sql/retention/_truncate_segments.sql
 
 create function pgq._truncate_segments(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -19202,7 +19205,7 @@ declare
     bytes bigint;
     carried bigint;
     budget bigint := 10000;
-    report pgq.cleanup_report;
+    report pgq.cleanup_action;
     met_reader boolean := false;
 begin
     -- The clock was ahead when they were closed.
@@ -19255,7 +19258,7 @@ begin
             if carried > 0 then
                 return next row(
                     'payloads moved', target.segment::text, carried
-                )::pgq.cleanup_report;
+                )::pgq.cleanup_action;
             end if;
         end if;
 
@@ -19264,7 +19267,7 @@ begin
         if pgq._has_jobs(target.segment, null) then
             return next row(
                 case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
             continue;
         end if;
 
@@ -19289,7 +19292,7 @@ comment on function pgq._truncate_segments(timestamptz) is
 -- ==== sql/retention/cleanup.sql
 
 create function pgq.cleanup()
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -19346,7 +19349,7 @@ begin
             end case;
         exception
             when lock_not_available then
-                return next row('busy', part, 1)::pgq.cleanup_report;
+                return next row('busy', part, 1)::pgq.cleanup_action;
         end;
     end loop;
 end
@@ -19659,8 +19662,8 @@ select
     null::text[] as keys,
     null::text[] as headers,
     null::integer as partition,
-    null::integer as priority,
     null::text as delay,
+    null::integer as priority,
     null::text[] as labels,
     null::boolean as last_chunk,
     null::integer[] as starts,
@@ -19685,8 +19688,8 @@ comment on column pgq.write_chunks.keys is 'The key of each message; null: no ke
 comment on column pgq.write_chunks.headers is
 'The headers of each message, JSON objects; null: no headers.';
 comment on column pgq.write_chunks.partition is 'The partition to publish to; null: see publish.';
-comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
+comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.labels is 'The label of each job; null: no labels.';
 comment on column pgq.write_chunks.last_chunk is
 'Whether this is the last chunk of its task; null: it is not.';

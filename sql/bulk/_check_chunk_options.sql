@@ -1,8 +1,8 @@
 create function pgq._check_chunk_options(
     target pgq._write_target,
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[]
 )
 returns void
@@ -14,11 +14,11 @@ as $$
 begin
     if (_check_chunk_options.target).queue is null then
         if num_nonnulls(
-            _check_chunk_options.priority,
             _check_chunk_options.delay,
+            _check_chunk_options.priority,
             _check_chunk_options.labels
         ) > 0 then
-            raise exception 'priority, delay and labels are for jobs'
+            raise exception 'delay, priority and labels are for jobs'
                 using errcode = '22023',
                     detail = 'This write goes to a topic.';
         end if;
@@ -60,7 +60,7 @@ end
 $$;
 
 comment on function pgq._check_chunk_options(
-    pgq._write_target, integer, integer, interval, text[]
+    pgq._write_target, integer, interval, integer, text[]
 ) is
 'Refuses now what publish_batch or enqueue_batch would refuse later, when the chunk is published
 (22023, MQ007).';

@@ -6,8 +6,8 @@ create function pgq._check_staged(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[]
 )
@@ -28,8 +28,8 @@ begin
             and c.keys is not distinct from _check_staged.keys
             and c.headers is not distinct from _check_staged.headers
             and c.partition is not distinct from _check_staged.partition
-            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
             and c.delay is not distinct from _check_staged.delay
+            and coalesce(c.priority, 0) = coalesce(_check_staged.priority, 0)
             and c.labels is not distinct from _check_staged.labels
             and coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
             is not distinct from _check_staged.bodies
@@ -43,6 +43,6 @@ end
 $$;
 
 comment on function pgq._check_staged(
-    uuid, integer, integer, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
+    uuid, integer, integer, jsonb[], text[], jsonb[], integer, interval, integer, text[], bytea[]
 ) is
 'Refuses a chunk when another one was staged under the same number (22023).';

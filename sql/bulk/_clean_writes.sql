@@ -1,5 +1,5 @@
 create function pgq._clean_writes(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -25,7 +25,7 @@ begin
         if pgq._forget_write(target.bulk_write_id) then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
     end loop;
 
@@ -44,7 +44,7 @@ begin
         if pgq._forget_write(target.bulk_write_id) then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
     end loop;
 
@@ -92,11 +92,11 @@ begin
         if room > 0 and removed is not null then
             return next row(
                 'staged write removed', target.write_id::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         elsif removed > 0 then
             return next row(
                 'part of staged write removed', target.write_id::text, removed
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
         exit when room = 0;
     end loop;

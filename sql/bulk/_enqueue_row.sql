@@ -15,7 +15,7 @@ begin
         headers => new.headers::jsonb,
         delay => new.delay::interval,
         run_at => new.run_at,
-        priority => coalesce(new.priority, 0),
+        priority => new.priority,
         label => new.label,
         body => new.body
     );

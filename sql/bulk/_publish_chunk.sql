@@ -8,8 +8,8 @@ create function pgq._publish_chunk(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     starts integer[],
     packed_bodies bytea
@@ -35,8 +35,8 @@ begin
                 _publish_chunk.keys,
                 _publish_chunk.headers,
                 _publish_chunk.partition,
-                coalesce(_publish_chunk.priority, 0),
                 _publish_chunk.delay,
+                coalesce(_publish_chunk.priority, 0),
                 _publish_chunk.labels,
                 _publish_chunk.packed_bodies
             ),
@@ -77,8 +77,8 @@ begin
             _publish_chunk.keys,
             _publish_chunk.headers,
             _publish_chunk.partition,
-            _publish_chunk.priority,
             _publish_chunk.delay,
+            _publish_chunk.priority,
             _publish_chunk.labels,
             pgq._unpack(_publish_chunk.packed_bodies, _publish_chunk.lengths)
         );
@@ -94,7 +94,7 @@ end
 $$;
 
 comment on function pgq._publish_chunk(
-    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
-    interval, text[], integer[], bytea
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, interval,
+    integer, text[], integer[], bytea
 ) is
 'Publishes a chunk of a write that is not atomic; false when it was published before.';

@@ -5,8 +5,8 @@ create function pgq._publish_messages(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[]
 )
@@ -33,7 +33,7 @@ begin
             keys => _publish_messages.keys,
             headers => _publish_messages.headers,
             delay => _publish_messages.delay,
-            priority => coalesce(_publish_messages.priority, 0),
+            priority => _publish_messages.priority,
             labels => _publish_messages.labels,
             bodies => _publish_messages.bodies
         );
@@ -42,6 +42,6 @@ end
 $$;
 
 comment on function pgq._publish_messages(
-    text, text, jsonb[], text[], jsonb[], integer, integer, interval, text[], bytea[]
+    text, text, jsonb[], text[], jsonb[], integer, interval, integer, text[], bytea[]
 ) is
 'Publishes or enqueues the messages of a chunk.';

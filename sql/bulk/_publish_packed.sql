@@ -19,7 +19,7 @@ declare
     size integer := cardinality(_publish_packed.lengths);
     state pgq._partition_state;
     newest pgq._newest_message;
-    tip_offset bigint;
+    first_offset bigint;
     stamp timestamptz;
 begin
     -- As publish_batch does it, but that the contents are cut out while they are stored.
@@ -27,7 +27,7 @@ begin
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-    tip_offset := coalesce(newest.log_offset, state.segment_first_offset - 1);
+    first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     -- for the leaf: state.segment
@@ -45,7 +45,7 @@ begin
         substring({whole} from b.start for b.length)
     from (
         select
-            generate_series({tip_offset} + 1, {tip_offset} + {size}) as log_offset,
+            generate_series({first_offset}, {first_offset} + {size} - 1) as log_offset,
             unnest({_publish_packed.starts}) as start,
             unnest({_publish_packed.lengths}) as length,
             unnest({_publish_packed.keys}) as key,

@@ -87,8 +87,8 @@ begin
                 made.keys,
                 made.headers,
                 made.partition,
-                made.priority,
                 made.delay,
+                made.priority,
                 made.labels,
                 made.bodies
             );

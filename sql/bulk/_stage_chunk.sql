@@ -8,8 +8,8 @@ create function pgq._stage_chunk(
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     starts integer[],
     packed_bodies bytea
@@ -62,8 +62,8 @@ begin
         keys,
         headers,
         partition,
-        priority,
         delay,
+        priority,
         labels,
         bodies,
         lengths,
@@ -79,8 +79,8 @@ begin
         _stage_chunk.keys,
         _stage_chunk.headers,
         _stage_chunk.partition,
-        _stage_chunk.priority,
         _stage_chunk.delay,
+        _stage_chunk.priority,
         _stage_chunk.labels,
         contents,
         case when stays_packed then _stage_chunk.lengths end,
@@ -101,8 +101,8 @@ begin
         _stage_chunk.keys,
         _stage_chunk.headers,
         _stage_chunk.partition,
-        _stage_chunk.priority,
         _stage_chunk.delay,
+        _stage_chunk.priority,
         _stage_chunk.labels,
         pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths)
     );
@@ -111,8 +111,8 @@ end
 $$;
 
 comment on function pgq._stage_chunk(
-    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, integer,
-    interval, text[], integer[], bytea
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, interval,
+    integer, text[], integer[], bytea
 ) is
 'Stages a chunk of an atomic write; false when the same chunk is staged already. Refuses what could
 not be published later.';

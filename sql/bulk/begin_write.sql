@@ -62,7 +62,7 @@ They add chunks with write_chunk; commit_write ends the write, abort_write gives
 (the default) to stage the chunks, so that all messages are seen at once when the write is
 committed; false to publish each chunk as soon as it comes.
 producer and seq name the write, so that pgq knows it when it is begun a second time. If it was
-committed before, the result has repeated = true, and there is nothing to do. If it is still open,
+committed before, the result has duplicate = true, and there is nothing to do. If it is still open,
 it starts again under a new id: writers that come with the old id are refused, and chunks that were
 published already are left out. Nobody waits for writers that still have a transaction open under
 the old id: what they stage is never published, and what they publish counts as published before.

@@ -58,7 +58,7 @@ those that commit. Chunks of writers that come later are refused. The partitions
 to are locked for other publishers until the transaction of this call ends. Messages of a task keep
 their order, and tasks follow each other by number. In an atomic write, messages without a key and
 without a partition go to partition number (task modulo the number of partitions). Repeating the
-call does no harm: the result then has repeated = true. expected_messages: refuse the commit when
+call does no harm: the result then has duplicate = true. expected_messages: refuse the commit when
 the write has another number of messages; null: any number. The call waits at most 60 s for each
 lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
 again, or end the session that holds the lock (see pg_blocking_pids).

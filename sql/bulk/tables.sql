@@ -97,8 +97,8 @@ create unlogged table pgq.staged_chunk (
     keys text[],
     headers jsonb[],
     partition integer,
-    priority integer,
     delay interval,
+    priority integer,
     labels text[],
     bodies bytea[],
     lengths integer[],
@@ -126,8 +126,8 @@ comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: they
 comment on column pgq.staged_chunk.keys is 'The key of each message; null: no keys.';
 comment on column pgq.staged_chunk.headers is 'The headers of each message; null: no headers.';
 comment on column pgq.staged_chunk.partition is 'The partition to publish to; null: see publish.';
-comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.delay is 'The delay of jobs; null: the queue''s.';
+comment on column pgq.staged_chunk.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.staged_chunk.labels is 'The label of each job; null: no labels.';
 comment on column pgq.staged_chunk.bodies is
 'The contents as raw bytes, each by itself; null: see payloads and packed_bodies.';

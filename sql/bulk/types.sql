@@ -2,7 +2,7 @@ create type pgq.bulk_write_state as (
     write_id uuid,
     messages bigint,
     committed_at timestamptz,
-    repeated boolean
+    duplicate boolean
 );
 
 comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
@@ -11,7 +11,7 @@ comment on column pgq.bulk_write_state.write_id is
 comment on column pgq.bulk_write_state.messages is
 'How many messages or jobs it wrote; null: not committed.';
 comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
-comment on column pgq.bulk_write_state.repeated is
+comment on column pgq.bulk_write_state.duplicate is
 'Whether it was committed before this call, which then changed nothing.';
 
 create type pgq._write_target as (

@@ -13,8 +13,8 @@ select
     null::text[] as keys,
     null::text[] as headers,
     null::integer as partition,
-    null::integer as priority,
     null::text as delay,
+    null::integer as priority,
     null::text[] as labels,
     null::boolean as last_chunk,
     null::integer[] as starts,
@@ -39,8 +39,8 @@ comment on column pgq.write_chunks.keys is 'The key of each message; null: no ke
 comment on column pgq.write_chunks.headers is
 'The headers of each message, JSON objects; null: no headers.';
 comment on column pgq.write_chunks.partition is 'The partition to publish to; null: see publish.';
-comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.delay is 'The delay of jobs, an interval; null: the queue''s.';
+comment on column pgq.write_chunks.priority is 'The priority of jobs; null: 0.';
 comment on column pgq.write_chunks.labels is 'The label of each job; null: no labels.';
 comment on column pgq.write_chunks.last_chunk is
 'Whether this is the last chunk of its task; null: it is not.';

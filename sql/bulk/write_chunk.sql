@@ -8,8 +8,8 @@ create function pgq.write_chunk(
     keys text[] default null,
     headers jsonb[] default null,
     partition integer default null,
-    priority integer default null,
     delay interval default null,
+    priority integer default null,
     labels text[] default null,
     last_chunk boolean default false,
     starts integer[] default null,
@@ -43,8 +43,8 @@ begin
     perform pgq._check_chunk_options(
         target,
         write_chunk.partition,
-        write_chunk.priority,
         write_chunk.delay,
+        write_chunk.priority,
         write_chunk.labels
     );
 
@@ -59,8 +59,8 @@ begin
             write_chunk.keys,
             write_chunk.headers,
             write_chunk.partition,
-            write_chunk.priority,
             write_chunk.delay,
+            write_chunk.priority,
             write_chunk.labels,
             write_chunk.starts,
             write_chunk.packed_bodies
@@ -80,8 +80,8 @@ begin
         write_chunk.keys,
         write_chunk.headers,
         write_chunk.partition,
-        write_chunk.priority,
         write_chunk.delay,
+        write_chunk.priority,
         write_chunk.labels,
         write_chunk.starts,
         write_chunk.packed_bodies
@@ -94,13 +94,13 @@ end
 $$;
 
 comment on function pgq.write_chunk(
-    uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, integer, interval,
+    uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, interval, integer,
     text[], boolean, integer[], bytea
 ) is
 'Adds a chunk of messages to a bulk write; false when this chunk has been written before.
 Pass packed_payloads (JSON texts) or packed_bodies (raw bytes), not both: the contents of all
 messages, one after the other without anything between them. lengths: the length of each content,
-in bytes. keys, headers, partition, priority, delay and labels are as in publish_batch and
+in bytes. keys, headers, partition, delay, priority and labels are as in publish_batch and
 enqueue_batch. task and chunk are numbers from 0: a task numbers its own chunks. task_attempt is a
 text that is different for each attempt to run the task.
 In an atomic write, an attempt writes all its chunks in one transaction, and sets last_chunk in the

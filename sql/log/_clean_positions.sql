@@ -1,5 +1,5 @@
 create function pgq._clean_positions()
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -34,7 +34,7 @@ begin
         where s.seq < e.seq - 1000
     loop
         if total >= 20000 then
-            return next row('more', 'positions', 1)::pgq.cleanup_report;
+            return next row('more', 'positions', 1)::pgq.cleanup_action;
             exit;
         end if;
 
@@ -61,7 +61,7 @@ begin
         total := total + trimmed;
         return next row(
             'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
-        )::pgq.cleanup_report;
+        )::pgq.cleanup_action;
     end loop;
 end
 $$;

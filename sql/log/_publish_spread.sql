@@ -1,10 +1,10 @@
 create function pgq._publish_spread(
     topic text,
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    partition integer
+    partition integer,
+    bodies bytea[]
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -20,8 +20,8 @@ declare
     stamp timestamptz;
     -- What was found of each partition, by its number, and the offset of each message.
     newest pgq._newest_message;
-    tips bigint[];
-    last_offsets bigint[];
+    first_offsets bigint[];
+    next_offsets bigint[];
     ids bigint[];
     segments integer[];
     stamps timestamptz[];
@@ -105,7 +105,9 @@ begin
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
         newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-        tips[state.partition] := coalesce(newest.log_offset, state.segment_first_offset - 1);
+        first_offsets[state.partition] := coalesce(
+            newest.log_offset + 1, state.segment_first_offset
+        );
         ids[state.partition] := state.partition_id;
         segments[state.partition] := state.segment;
         stamps[state.partition] := greatest(
@@ -122,21 +124,21 @@ begin
         from pgq._publish_spread(
             _publish_spread.topic,
             _publish_spread.payloads,
-            _publish_spread.bodies,
             _publish_spread.keys,
             _publish_spread.headers,
-            _publish_spread.partition
+            _publish_spread.partition,
+            _publish_spread.bodies
         ) as s;
         return;
     end if;
 
-    last_offsets := tips;
+    next_offsets := first_offsets;
 
     -- In a loop: it takes less time than a window function, which has to sort the messages.
     foreach home in array homes loop
-        last_offsets[home] := last_offsets[home] + 1;
         place := place + 1;
-        offsets[place] := last_offsets[home];
+        offsets[place] := next_offsets[home];
+        next_offsets[home] := next_offsets[home] + 1;
     end loop;
 
     -- Usually there is one segment.
@@ -172,9 +174,9 @@ begin
     end loop;
 
     return query
-    select g.partition, tips[g.partition] + 1, last_offsets[g.partition]
-    from generate_subscripts(tips, 1) as g (partition)
-    where tips[g.partition] is not null
+    select g.partition, first_offsets[g.partition], next_offsets[g.partition] - 1
+    from generate_subscripts(first_offsets, 1) as g (partition)
+    where first_offsets[g.partition] is not null
     order by g.partition;
 
     if notify then
@@ -183,5 +185,5 @@ begin
 end
 $$;
 
-comment on function pgq._publish_spread(text, jsonb[], bytea[], text[], jsonb[], integer) is
+comment on function pgq._publish_spread(text, jsonb[], text[], jsonb[], integer, bytea[]) is
 'The part of publish_batch that writes to several partitions; locks them in ascending order.';

@@ -38,10 +38,11 @@ $$;
 comment on function pgq.claim_offsets(text, text, integer, integer) is
 'Takes the next messages for a consumer group and moves its position past them.
 It does so in this transaction. Returns one row with the partition and its first and last offset,
-to be read with fetch_range; no row when there is nothing to read. If the transaction is rolled
-back, or the client dies, the messages are delivered again. Without a partition it takes one that
-has messages and that no other member holds, so members can join and leave at any time; other
-members skip that partition until this transaction ends. max_messages: 1 to 1000000.
+to be read with fetch_range; no row when there is nothing to read for this member now. If the
+transaction is rolled back, or the client dies, the messages are delivered again. Without a
+partition it takes one that has messages and that no other member holds, so members can join and
+leave at any time; other members skip that partition until this transaction ends. max_messages: 1 to
+1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when another member
 was first.';

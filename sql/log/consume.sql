@@ -87,6 +87,6 @@ comment on function pgq.consume(text, text, integer, integer) is
 'Takes the next messages for a consumer group, moves its position past them, and returns them.
 It is claim_offsets and fetch_range in one. The position moves in this transaction: what the caller
 writes in it happens exactly once for each message, and after a rollback the messages are given out
-again. No row: nothing to read. All rows are of one partition, in order. max_messages: 1 to
-1000000.
+again. No row: nothing to read for this member now. All rows are of one partition, in order.
+max_messages: 1 to 1000000.
 Errors: those of claim_offsets, and 40001 when retention removes what is being read (try again).';

@@ -71,9 +71,9 @@ The position does not move yet. Until the lease ends the other members of the gr
 partitions. commit_offset with the lease token moves the position; when the last message is
 committed the partition is free again. extend_poll keeps it longer, release_poll gives it back, and
 when the lease runs out another member gets the same messages. All rows are of one partition, in
-order, with one token. No row: nothing to read. The lease is counted by the clock, not from the
-begin of the transaction; commit before working, else nobody else sees the lease. max_messages: 1 to
-1000000; lease: more than 0.
+order, with one token. No row: nothing to read for this member now. The lease is counted by the
+clock, not from the begin of the transaction; commit before working, else nobody else sees the
+lease. max_messages: 1 to 1000000; lease: more than 0.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
 removed the next message, 22023 bad arguments, 40001 under REPEATABLE READ when another
 member was first, or when retention removes what is being read (try again).';

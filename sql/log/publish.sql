@@ -34,7 +34,7 @@ begin
         or publish.headers is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
-        perform pgq._check_content(publish.payload, publish.body, publish.headers);
+        perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             return query

@@ -27,10 +27,10 @@ declare
 begin
     size := pgq._check_batch(
         publish_batch.payloads,
-        publish_batch.bodies,
         publish_batch.keys,
         publish_batch.headers,
-        null
+        null,
+        publish_batch.bodies
     );
 
     if size = 0 then
@@ -48,10 +48,10 @@ begin
             from pgq._publish_spread(
                 publish_batch.topic,
                 publish_batch.payloads,
-                publish_batch.bodies,
                 publish_batch.keys,
                 publish_batch.headers,
-                publish_batch.partition
+                publish_batch.partition,
+                publish_batch.bodies
             ) as s;
         exception
             when unique_violation then
@@ -70,10 +70,10 @@ begin
         from pgq._publish_spread(
             publish_batch.topic,
             publish_batch.payloads,
-            publish_batch.bodies,
             publish_batch.keys,
             publish_batch.headers,
-            null
+            null,
+            publish_batch.bodies
         ) as s;
         return;
     end if;

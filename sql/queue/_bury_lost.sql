@@ -1,5 +1,5 @@
 create function pgq._bury_lost(moment timestamptz, max_jobs bigint)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -27,7 +27,7 @@ begin
     loop
         buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
         if buried > 0 then
-            return next row('jobs dead', target.queue, buried)::pgq.cleanup_report;
+            return next row('jobs dead', target.queue, buried)::pgq.cleanup_action;
         end if;
     end loop;
 end

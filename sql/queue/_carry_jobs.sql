@@ -4,7 +4,7 @@ create function pgq._carry_jobs(
     moment timestamptz,
     max_jobs integer
 )
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe

@@ -1,12 +1,12 @@
 create function pgq._clean_jobs(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    report pgq.cleanup_report;
+    report pgq.cleanup_action;
     batch constant integer := 10000;
     ended bigint := 0;
 begin
@@ -29,7 +29,7 @@ begin
     end loop;
 
     if ended >= batch then
-        return next row('more', 'jobs', 1)::pgq.cleanup_report;
+        return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
 
     return query

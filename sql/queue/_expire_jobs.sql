@@ -1,5 +1,5 @@
 create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe

@@ -1,5 +1,5 @@
 create function pgq._sweep_floors(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -23,7 +23,7 @@ begin
         for no key update skip locked;
 
         if found and pgq._lower_floor(target.queue_id) then
-            return next row('floor lowered', target.queue, 1)::pgq.cleanup_report;
+            return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
     end loop;
 end

@@ -41,7 +41,7 @@ begin
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
-        perform pgq._check_content(enqueue.payload, enqueue.body, enqueue.headers);
+        perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label);
         perform pg_current_xact_id();

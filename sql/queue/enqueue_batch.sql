@@ -35,10 +35,10 @@ declare
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
-        enqueue_batch.bodies,
         enqueue_batch.keys,
         enqueue_batch.headers,
-        enqueue_batch.labels
+        enqueue_batch.labels,
+        enqueue_batch.bodies
     );
     if enqueue_batch.labels is not null then
         perform pgq._check_label(l.label)

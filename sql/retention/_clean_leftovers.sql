@@ -1,5 +1,5 @@
 create function pgq._clean_leftovers(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -70,10 +70,10 @@ begin
         if removed + archived > 0 then
             return next row(
                 'leftovers removed', target.segment::text, removed + archived
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
         end if;
         if budget <= 0 then
-            return next row('more', 'leftovers', 1)::pgq.cleanup_report;
+            return next row('more', 'leftovers', 1)::pgq.cleanup_action;
             return;
         end if;
 

@@ -3,7 +3,7 @@ create function pgq._close_segments(
     horizon xid8,
     moment timestamptz
 )
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -54,7 +54,7 @@ begin
 
     -- Partitions that had no message since still point to a sealed one.
     if pgq._settle_partitions(null, 1000) = 1000 then
-        return next row('more', 'segment closing', 1)::pgq.cleanup_report;
+        return next row('more', 'segment closing', 1)::pgq.cleanup_action;
     end if;
 
     for target in
@@ -74,7 +74,7 @@ begin
             closed_at = _close_segments.moment
         where s.segment = target.segment;
 
-        return next row('segment closed', target.segment::text, 1)::pgq.cleanup_report;
+        return next row('segment closed', target.segment::text, 1)::pgq.cleanup_action;
     end loop;
 end
 $$;

@@ -1,5 +1,5 @@
 create function pgq._seal_segments(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -22,13 +22,13 @@ begin
         begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment);
             if sealed is not null then
-                return next row('segment sealed', sealed::text, 1)::pgq.cleanup_report;
+                return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
             end if;
         exception
             when lock_not_available then
                 return next row(
                     'busy', 'storage class ' || class_id, 1
-                )::pgq.cleanup_report;
+                )::pgq.cleanup_action;
         end;
     end loop;
 end

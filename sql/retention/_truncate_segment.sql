@@ -1,5 +1,5 @@
 create function pgq._truncate_segment(segment integer, wait boolean)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -21,7 +21,7 @@ begin
         when lock_not_available then
             return next row(
                 'segment busy', _truncate_segment.segment::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
             return;
     end;
 
@@ -34,7 +34,7 @@ begin
     set free = true
     where l.leaf = _truncate_segment.segment;
 
-    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_report;
+    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_action;
 end
 $$;
 

@@ -1,5 +1,5 @@
 create function pgq._truncate_segments(moment timestamptz)
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -10,7 +10,7 @@ declare
     bytes bigint;
     carried bigint;
     budget bigint := 10000;
-    report pgq.cleanup_report;
+    report pgq.cleanup_action;
     met_reader boolean := false;
 begin
     -- The clock was ahead when they were closed.
@@ -63,7 +63,7 @@ begin
             if carried > 0 then
                 return next row(
                     'payloads moved', target.segment::text, carried
-                )::pgq.cleanup_report;
+                )::pgq.cleanup_action;
             end if;
         end if;
 
@@ -72,7 +72,7 @@ begin
         if pgq._has_jobs(target.segment, null) then
             return next row(
                 case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
-            )::pgq.cleanup_report;
+            )::pgq.cleanup_action;
             continue;
         end if;
 

@@ -1,5 +1,5 @@
 create function pgq.cleanup()
-returns setof pgq.cleanup_report
+returns setof pgq.cleanup_action
 language plpgsql
 volatile
 parallel unsafe
@@ -56,7 +56,7 @@ begin
             end case;
         exception
             when lock_not_available then
-                return next row('busy', part, 1)::pgq.cleanup_report;
+                return next row('busy', part, 1)::pgq.cleanup_action;
         end;
     end loop;
 end

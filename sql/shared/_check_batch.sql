@@ -1,9 +1,9 @@
 create function pgq._check_batch(
     payloads jsonb[],
-    bodies bytea[],
     keys text[],
     headers jsonb[],
-    labels text[]
+    labels text[],
+    bodies bytea[]
 )
 returns integer
 language plpgsql
@@ -64,6 +64,6 @@ begin
 end
 $$;
 
-comment on function pgq._check_batch(jsonb[], bytea[], text[], jsonb[], text[]) is
+comment on function pgq._check_batch(jsonb[], text[], jsonb[], text[], bytea[]) is
 'The number of messages of a batch; refuses one that has none of the contents, or both, or a null,
 or arrays of other lengths (22004, 22023).';

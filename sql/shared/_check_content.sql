@@ -1,4 +1,4 @@
-create function pgq._check_content(payload jsonb, body bytea, headers jsonb)
+create function pgq._check_content(payload jsonb, headers jsonb, body bytea)
 returns void
 language plpgsql
 immutable
@@ -23,5 +23,5 @@ begin
 end
 $$;
 
-comment on function pgq._check_content(jsonb, bytea, jsonb) is
+comment on function pgq._check_content(jsonb, jsonb, bytea) is
 'Refuses a message without content (22004), with two contents, or with odd headers (22023).';

@@ -1,11 +1,11 @@
-create type pgq.cleanup_report as (
+create type pgq.cleanup_action as (
     action text,
     target text,
     amount bigint
 );
 
-comment on type pgq.cleanup_report is 'One thing that cleanup did.';
-comment on column pgq.cleanup_report.action is
+comment on type pgq.cleanup_action is 'One thing that cleanup did.';
+comment on column pgq.cleanup_action.action is
 'What: jobs expired, segment truncated, busy and so on.';
-comment on column pgq.cleanup_report.target is 'To which queue, group or segment.';
-comment on column pgq.cleanup_report.amount is 'To how many.';
+comment on column pgq.cleanup_action.target is 'To which queue, group or segment.';
+comment on column pgq.cleanup_action.amount is 'To how many.';

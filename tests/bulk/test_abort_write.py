@@ -26,7 +26,7 @@ def test_staged_chunks_are_removed(connection: Session) -> None:
         refused(sqlstate, late)
     write_id = begin(connection, **target)
     stage(connection, write_id, numbers(4, 5))
-    assert not connection.commit_write(write_id=write_id).repeated
+    assert not connection.commit_write(write_id=write_id).duplicate
     assert contents_of(connection, topic) == {0: numbers(4, 5)}
 
 
@@ -54,7 +54,7 @@ def test_a_committed_write_stays(connection: Session) -> None:
         write_id = begin(connection, topic=topic, atomic=atomic)
         connection.commit_write(write_id=write_id)
         assert not connection.abort_write(write_id=write_id)
-        assert connection.commit_write(write_id=write_id).repeated
+        assert connection.commit_write(write_id=write_id).duplicate
 
 
 def test_unknown_writes(connection: Session) -> None:

@@ -21,7 +21,7 @@ def test_the_state_of_a_new_write(connection: Session) -> None:
     assert first.write_id != second.write_id
     for state in (first, second):
         assert stage(connection, state.write_id, numbers(1, 1))
-        assert not connection.commit_write(write_id=state.write_id).repeated
+        assert not connection.commit_write(write_id=state.write_id).duplicate
     assert contents_of(connection, topic) == {0: numbers(1, 1) * 2}
 
 
@@ -42,7 +42,7 @@ def test_refusals(connection: Session) -> None:
     for timeout in (timedelta(0), timedelta(seconds=-1), timedelta(days=40000)):
         refused("22023", connection.begin_write, topic=topic, timeout=timeout)
     for seq in (-(2**63), 0, 2**63 - 1):
-        assert not connection.begin_write(topic=topic, producer="p" * 255, seq=seq).repeated
+        assert not connection.begin_write(topic=topic, producer="p" * 255, seq=seq).duplicate
 
 
 def test_null_is_the_default(connection: Session) -> None:
@@ -53,8 +53,8 @@ def test_null_is_the_default(connection: Session) -> None:
         state = connection.execute(
             f"select * from pgq.begin_write(%s{arguments})".encode(), [topic]
         )
-        (write_id, messages, committed_at, repeated) = state.fetchall()[0]
-        assert (messages, committed_at, repeated) == (None, None, False)
+        (write_id, messages, committed_at, duplicate) = state.fetchall()[0]
+        assert (messages, committed_at, duplicate) == (None, None, False)
         found += connection.execute(
             "select atomic, (expires_at - begun_at)::text, producer, seq"
             " from pgq.bulk_write where write_id = %s",
@@ -88,10 +88,10 @@ def test_again_after_the_commit(connection: Session) -> None:
     again = connection.begin_write(**target)
     assert again == (write_id, 3, committed.committed_at, True)
     assert connection.begin_write(**target, atomic=False) == again
-    assert not connection.begin_write(**{**target, "seq": 8}).repeated
-    assert not connection.begin_write(**{**target, "seq": 6}).repeated
-    assert not connection.begin_write(**{**target, "producer": "other"}).repeated
-    assert not connection.begin_write(**{**target, "topic": new_topic(connection)}).repeated
+    assert not connection.begin_write(**{**target, "seq": 8}).duplicate
+    assert not connection.begin_write(**{**target, "seq": 6}).duplicate
+    assert not connection.begin_write(**{**target, "producer": "other"}).duplicate
+    assert not connection.begin_write(**{**target, "topic": new_topic(connection)}).duplicate
 
 
 def test_again_before_the_commit(connection: Session) -> None:
@@ -144,9 +144,9 @@ def test_a_topic_and_a_queue_do_not_meet(connection: Session) -> None:
     topic, queue = new_topic(connection), new_queue(connection)
     for target in ({"topic": topic}, {"queue": queue}):
         state = connection.begin_write(**target, producer="job", seq=1)
-        assert not state.repeated
+        assert not state.duplicate
         connection.commit_write(write_id=state.write_id)
-        assert connection.begin_write(**target, producer="job", seq=1).repeated
+        assert connection.begin_write(**target, producer="job", seq=1).duplicate
 
 
 def test_twice_in_one_transaction(connection: Session, connect: Connect) -> None:
@@ -156,8 +156,8 @@ def test_twice_in_one_transaction(connection: Session, connect: Connect) -> None
         first, second = begin(session, **target), begin(session, **target)
         assert first != second
         stage(session, second, numbers(1, 2))
-        assert not session.commit_write(write_id=second).repeated
-        assert session.begin_write(**target).repeated
+        assert not session.commit_write(write_id=second).duplicate
+        assert session.begin_write(**target).duplicate
     assert contents_of(connection, target["topic"]) == {0: numbers(1, 2)}
 
 
@@ -195,21 +195,21 @@ def test_a_thousand_are_remembered(connection: Session) -> None:
     )
     late = begin(connection, **target, seq=-5)
     connection.commit_write(write_id=begin(connection, **target, seq=1000))
-    assert connection.begin_write(**target, seq=1).repeated
+    assert connection.begin_write(**target, seq=1).duplicate
     # the thousand and first
     last = begin(connection, **target, seq=1001)
     connection.commit_write(write_id=last)
     for seq in (1, 0):
         error = refused("22023", connection.begin_write, **target, seq=seq)
         assert "older" in str(error)
-    assert connection.begin_write(**target, seq=2).repeated
+    assert connection.begin_write(**target, seq=2).duplicate
     # one that is open is known, however old; committed it can be asked for until the next one
-    assert connection.commit_write(write_id=late).repeated is False
-    assert connection.commit_write(write_id=late).repeated
+    assert connection.commit_write(write_id=late).duplicate is False
+    assert connection.commit_write(write_id=late).duplicate
     connection.commit_write(write_id=begin(connection, **target, seq=1002))
     refused("MQ008", connection.commit_write, write_id=late)
-    assert connection.begin_write(**other, seq=1).repeated
-    assert not connection.begin_write(**other, seq=0).repeated
+    assert connection.begin_write(**other, seq=1).duplicate
+    assert not connection.begin_write(**other, seq=0).duplicate
 
 
 def test_what_was_dropped_is_forgotten(connection: Session) -> None:
@@ -218,6 +218,6 @@ def test_what_was_dropped_is_forgotten(connection: Session) -> None:
     for _ in range(2):
         connection.create_topic(topic=topic)
         state = connection.begin_write(topic=topic, producer="job", seq=1)
-        assert not state.repeated
+        assert not state.duplicate
         connection.commit_write(write_id=state.write_id)
         connection.drop_topic(topic=topic)

@@ -56,7 +56,7 @@ def test_a_write_past_its_timeout(connection: Session, clock: Clock, atomic: boo
     assert done(connection) == []
     refused("MQ008", connection.commit_write, write_id=write_id)
     refused("MQ008", lambda: stage(connection, write_id, numbers(3, 4), chunk=1))
-    assert not connection.begin_write(**target).repeated
+    assert not connection.begin_write(**target).duplicate
     assert contents_of(connection, target["topic"]) == ({} if atomic else {0: numbers(1, 2)})
 
 
@@ -118,7 +118,7 @@ def test_a_commit_in_progress_is_left_alone(
         assert done(connection) == []
     assert done(connection) == []
     assert contents_of(connection, topic) == {0: numbers(1, 2)}
-    assert connection.commit_write(write_id=write_id).repeated
+    assert connection.commit_write(write_id=write_id).duplicate
 
 
 def test_a_chunk_in_flight_keeps_its_write(
@@ -148,7 +148,7 @@ def test_committed_writes_are_kept_for_their_producers(connection: Session, cloc
     clock.advance("30 days")
     assert done(connection) == []
     assert known(connection) == {named}
-    assert connection.begin_write(topic=topic, producer="job", seq=1).repeated
+    assert connection.begin_write(topic=topic, producer="job", seq=1).duplicate
 
 
 def test_writes_to_what_was_dropped(connection: Session) -> None:
@@ -301,7 +301,7 @@ def test_many_writes_to_what_was_dropped(connection: Session) -> None:
     row = connection.execute("select count(*) from pgq.bulk_producer").fetchone()
     assert row == (3,)
     for topic in topics[1::2]:
-        assert connection.begin_write(topic=topic, producer="job", seq=2).repeated
+        assert connection.begin_write(topic=topic, producer="job", seq=2).duplicate
 
 
 def test_messages_that_went_while_their_write_was_open(connection: Session, clock: Clock) -> None:

@@ -24,7 +24,7 @@ def test_nothing_before_everything_after(connection: Session) -> None:
     assert contents_of(connection, topic) == {}
     assert staged(connection, write_id) == 1 + 4 + 4
     state = connection.commit_write(write_id=write_id)
-    assert (state.write_id, state.messages, state.repeated) == (write_id, 12, False)
+    assert (state.write_id, state.messages, state.duplicate) == (write_id, 12, False)
     assert state.committed_at is not None
     assert contents_of(connection, topic) == {
         0: numbers(0, 2) + numbers(20, 22),
@@ -39,11 +39,11 @@ def test_a_rollback_leaves_it_as_it_was(connection: Session, connect: Connect) -
     write_id = begin(connection, topic=topic)
     stage(connection, write_id, numbers(1, 3))
     session = connect()
-    assert not session.commit_write(write_id=write_id).repeated
+    assert not session.commit_write(write_id=write_id).duplicate
     assert contents_of(connection, topic) == {}
     session.rollback()
     assert contents_of(connection, topic) == {}
-    assert not connection.commit_write(write_id=write_id).repeated
+    assert not connection.commit_write(write_id=write_id).duplicate
     assert contents_of(connection, topic) == {0: numbers(1, 3)}
 
 
@@ -57,7 +57,7 @@ def test_repeated(connection: Session, connect: Connect) -> None:
             session.commit_write(write_id=write_id),
             session.commit_write(write_id=write_id, expected_messages=3),
         )
-    assert (first.repeated, second.repeated) == (False, True)
+    assert (first.duplicate, second.duplicate) == (False, True)
     assert (second.messages, second.committed_at) == (3, first.committed_at)
     assert connection.commit_write(write_id=write_id, expected_messages=7) == second
     assert contents_of(connection, topic) == {0: numbers(1, 3)}
@@ -237,7 +237,7 @@ def test_another_number_than_expected(connection: Session, atomic: bool) -> None
         assert error.diag.message_detail == f"Expected: {number}; written: 3."
     assert contents_of(connection, topic) == ({} if atomic else {0: numbers(1, 3)})
     state = connection.commit_write(write_id=write_id, expected_messages=3)
-    assert (state.messages, state.repeated) == (3, False)
+    assert (state.messages, state.duplicate) == (3, False)
     assert contents_of(connection, topic) == {0: numbers(1, 3)}
 
 

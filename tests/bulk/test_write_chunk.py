@@ -104,7 +104,7 @@ def test_null_is_the_default(connection: Session, atomic: bool, target: str) -> 
         {"topic": new_topic(connection)} if target == "topic" else {"queue": new_queue(connection)}
     )
     write_id = begin(connection, **place, atomic=atomic)
-    optional = "packed_payloads keys headers partition priority delay labels last_chunk starts"
+    optional = "packed_payloads keys headers partition delay priority labels last_chunk starts"
     for number, names in enumerate(("", optional)):
         nulls = "".join(f", {name} => null" for name in names.split())
         [is_new] = connection.execute(

@@ -59,7 +59,7 @@ def test_a_row_is_a_chunk(connection: Session) -> None:
             "write_chunks",
             "write_chunk",
             "write_id task task_attempt chunk lengths packed_payloads keys headers partition"
-            " priority delay labels last_chunk starts packed_bodies",
+            " delay priority labels last_chunk starts packed_bodies",
         ),
         ("publish_rows", "publish", "topic payload key headers partition body"),
         (

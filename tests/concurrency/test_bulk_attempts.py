@@ -67,7 +67,7 @@ def test_starting_again_does_not_wait_for_a_hung_writer(
     )
     refused("MQ008", lambda: stage(hung, old, numbers(5, 6), chunk=1))
     hung.rollback()
-    assert connection.begin_write(**named(topic, atomic=atomic)).repeated
+    assert connection.begin_write(**named(topic, atomic=atomic)).duplicate
 
 
 def test_a_hung_chunk_that_the_new_attempt_does_not_make(
@@ -194,8 +194,8 @@ def test_many_may_ask_for_a_committed_write(
     sessions = [connect() for _ in range(2)]
     for session in sessions:
         session.execute("set lock_timeout = '5s'")
-        assert session.begin_write(**target).repeated
-    assert connection.begin_write(**target).repeated
+        assert session.begin_write(**target).duplicate
+    assert connection.begin_write(**target).duplicate
 
 
 @OLD_SNAPSHOTS
@@ -215,7 +215,7 @@ def test_a_snapshot_older_than_what_was_forgotten(
     session.rollback()
     refused("22023", session.begin_write, **target, seq=1)
     session.rollback()
-    assert not session.begin_write(**target, seq=5000).repeated
+    assert not session.begin_write(**target, seq=5000).duplicate
 
 
 def make_a_thousand(connection: Session, target: dict[str, Any], first: int) -> None:

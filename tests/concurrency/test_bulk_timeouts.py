@@ -69,7 +69,7 @@ def test_beside_a_hung_commit(impatient: Session, connect: Connect, atomic: bool
     assert stage(impatient, write_id, numbers(3, 4), task=1)
     hung.commit_write(write_id=write_id)
     hung.commit()
-    assert impatient.commit_write(write_id=write_id).repeated
+    assert impatient.commit_write(write_id=write_id).duplicate
     assert impatient.begin_write(**target).messages == 4
 
 
@@ -79,9 +79,9 @@ def test_beside_a_hung_begin(impatient: Session, connect: Connect) -> None:
     hung = connect()
     begin(hung, **target, seq=1)
     refused("55P03", impatient.begin_write, **target, seq=1)
-    assert not impatient.begin_write(**target, seq=2).repeated
+    assert not impatient.begin_write(**target, seq=2).duplicate
     hung.commit()
-    assert not impatient.begin_write(**target, seq=1).repeated
+    assert not impatient.begin_write(**target, seq=1).duplicate
 
 
 @MODES

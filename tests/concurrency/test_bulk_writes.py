@@ -68,13 +68,13 @@ def test_two_commits_of_one_write(connection: Session, connect: Connect, atomic:
         write_id = begin(connection, topic=topic, atomic=atomic)
         stage(connection, write_id, numbers(1, 3))
         first, second = connect(), connect()
-        assert not first.commit_write(write_id=write_id).repeated
+        assert not first.commit_write(write_id=write_id).duplicate
         late = blocked(connection, second, lambda: second.commit_write(write_id=write_id))  # noqa: B023
         if commits:
             first.commit()
         else:
             first.rollback()
-        assert late.result(PATIENCE).repeated is commits
+        assert late.result(PATIENCE).duplicate is commits
         second.commit()
     assert contents_of(connection, topic) == {0: numbers(1, 3) * 2}
 
@@ -98,7 +98,7 @@ def test_starting_again_waits_for_a_commit(
             first.rollback()
         state = late.result(PATIENCE)
         second.commit()
-        assert state.repeated is commits
+        assert state.duplicate is commits
         assert (state.write_id == write_id) is commits
         if not commits:
             refused("MQ008", connection.commit_write, write_id=write_id)

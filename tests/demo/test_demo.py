@@ -25,9 +25,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(**environment: str) -> subprocess.CompletedProcess[str]:
+def run(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pgq", "demo", "--rows", "3000"],
+        [sys.executable, "-m", "pgq", "demo", "--rows", "3000", *options],
         env={**os.environ, "COLUMNS": "120", "PYTHONIOENCODING": "utf-8", **environment},
         capture_output=True,
         text=True,
@@ -40,7 +40,7 @@ def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[An
     client = Client(connection)
     client.create_topic("mine")
     client.publish("mine", "not to be touched")
-    result = run(DATABASE_URL=dsn)
+    result = run("--database", dsn, DATABASE_URL="")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Nothing lost, nothing counted twice." in result.stdout
     assert "✗" not in result.stdout

@@ -389,5 +389,5 @@ def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tup
         yield "polled", {**lease, "committed_offset": rows[-1]["log_offset"]}
     elif name == "claim_offsets" and rows:
         yield "range", {"topic": arguments["topic"], **rows[0]}
-    elif name == "begin_write" and rows[0]["repeated"] is not True:
+    elif name == "begin_write" and rows[0]["duplicate"] is not True:
         yield "write", {"write_id": rows[0]["write_id"]}

@@ -17,7 +17,7 @@ def _commits(history: History) -> dict[str, Event]:
     return {
         event.arguments["write_id"]: event
         for event in history.committed("commit_write")
-        if not event.rows[0]["repeated"]
+        if not event.rows[0]["duplicate"]
     }
 
 

@@ -50,14 +50,14 @@ def crash(server: Server) -> Iterator[Callable[[], Session]]:
 def written_once(connection: Session, count: int) -> None:
     """Started again, the write works, and exactly once."""
     state = connection.begin_write(**TARGET)
-    assert not state.repeated
+    assert not state.duplicate
     for task in range(2):
         stage(connection, state.write_id, numbers(1, count), task=task)
     assert (
         connection.commit_write(write_id=state.write_id, expected_messages=2 * count).messages
         == 2 * count
     )
-    assert connection.begin_write(**TARGET).repeated
+    assert connection.begin_write(**TARGET).duplicate
     assert contents_of(connection, "t") == {0: numbers(1, count) * 2}
 
 
@@ -86,7 +86,7 @@ def test_killed_after_the_commit(crash: Callable[[], Session]) -> None:
     done = connection.commit_write(write_id=write_id)
     connection = crash()
     again = connection.begin_write(**TARGET)
-    assert again.repeated
+    assert again.duplicate
     assert connection.commit_write(write_id=write_id) == again
     assert (again.messages, again.committed_at) == (3, done.committed_at)
     assert contents_of(connection, "t") == {0: numbers(1, 3)}

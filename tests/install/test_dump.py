@@ -134,7 +134,7 @@ def _goes_on(connection: Connection) -> None:
     assert states == [(0,), (1,), (1,)]
     assert _rows(
         connection,
-        "select repeated from pgq.begin_write(queue => 'short', producer => 'job', seq => 1)",
+        "select duplicate from pgq.begin_write(queue => 'short', producer => 'job', seq => 1)",
     ) == [(True,)]
     bodies = "select body from pgq.messages where topic = 'forever' and key is distinct from 'k'"
     assert _rows(connection, bodies) == [(b"2",)]

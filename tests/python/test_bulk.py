@@ -23,9 +23,9 @@ def test_a_bulk_write_to_a_topic(client: Client) -> None:
     assert client.write_chunk(write_id, 0, "a", 1, [2], b"[]", last_chunk=True)
     assert not client.write_chunk(write_id, 0, "b", 0, [], b"", last_chunk=True)
     done = client.commit_write(write_id, expected_messages=3)
-    assert (done.write_id, done.messages, done.repeated) == (write_id, 3, False)
+    assert (done.write_id, done.messages, done.duplicate) == (write_id, 3, False)
     assert done.committed_at is not None
-    assert client.begin_write(**target).repeated
+    assert client.begin_write(**target).duplicate
     messages = client.fetch_range("readings", 0, 1, 3)
     assert [(m.key, m.headers, m.payload, m.body) for m in messages] == [
         ("k", {"h": 1}, None, b"1"),

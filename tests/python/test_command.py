@@ -17,6 +17,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgq import Client
+from pgq.__main__ import main
+from pgq.migrate import Migration
 from support.waiting import wait_until
 
 PGQ = [sys.executable, "-m", "pgq"]
@@ -88,6 +90,15 @@ def test_migrate(empty: str) -> None:
     assert "already" in second.stdout
     with psycopg.connect(empty) as connection:
         assert Client(connection).version() in first.stdout
+
+
+def test_an_upgrade_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    upgrade = Migration("0.1.0", "0.2.0", ("pgq--0.1.0--0.2.0",))
+    monkeypatch.setattr("pgq.__main__.migrate", lambda database: upgrade)
+    assert main(["migrate"]) == 0
+    assert capsys.readouterr().out == "upgraded pgq from 0.1.0 to 0.2.0\n"
 
 
 @pytest.mark.parametrize("command", ["migrate", "status", "demo"])

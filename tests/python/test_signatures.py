@@ -74,7 +74,13 @@ def test_a_method_has_the_arguments_of_its_function(function: str) -> None:
     assert [each.name for each in parameters if each.default is each.empty] == [
         name for name in signature.arguments if name in signature.required
     ]
-    assert {each.default for each in parameters} <= {inspect.Parameter.empty, None}
+
+
+@pytest.mark.parametrize("name", [name for name in dir(Client) if not name.startswith("_")])
+def test_an_argument_that_is_none_is_as_if_it_were_not_given(name: str) -> None:
+    if inspect.isfunction(method := getattr(Client, name)):
+        parameters = inspect.signature(method).parameters.values()
+        assert {each.default for each in parameters} <= {inspect.Parameter.empty, None}
 
 
 def test_a_method_returns_what_its_function_does(connection: Session) -> None:

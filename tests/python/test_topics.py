@@ -123,3 +123,22 @@ def test_groups_are_created_listed_dropped(client: Client) -> None:
     assert len(client.list_groups()) == 2
     client.drop_group("readings", "sums")
     assert client.list_groups("readings") == []
+
+
+def test_lag_and_topic_stats(readings: Client) -> None:
+    readings.create_topic("others")
+    readings.create_group("others", "sums")
+    readings.publish_batch("readings", list(range(5)))
+    readings.consume("readings", "sums", max_messages=2)
+    (lag,) = readings.group_lag("readings", "sums")
+    assert (lag.committed_offset, lag.last_offset, lag.lag) == (2, 5, 3)
+    assert lag.oldest_published_at is not None
+    assert lag.leased_until is None
+    readings.poll("readings", "sums")
+    (lag,) = readings.group_lag("readings")
+    assert lag.leased_until is not None
+    (stats,) = readings.topic_stats("readings")
+    assert (stats.first_offset, stats.last_offset, stats.messages) == (1, 5, 5)
+    assert stats.published_last_minute == 5
+    assert len(readings.group_lag(consumer_group="sums")) == 9
+    assert len(readings.topic_stats()) == 9

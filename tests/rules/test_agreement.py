@@ -76,4 +76,5 @@ def test_the_error_table_and_the_python_classes_agree() -> None:
         code: (BY_SQLSTATE.get(code) or psycopg.errors.lookup(code)).__name__ for code in table
     }
     assert arrives_as == table
-    assert {code for code in BY_SQLSTATE if code.startswith("MQ")} <= set(table)
+    # 42P06 is met by those who install, before there is any function; deadlocks PostgreSQL finds
+    assert set(table) - {"42P06"} == set(BY_SQLSTATE) - {"40P01"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import psycopg
@@ -179,12 +180,17 @@ _CONTENTS = {
 
 
 def test_arguments_come_in_one_order(functions: list[Function]) -> None:
-    """Behind what is written to come payload, key, headers, then the rest, and a body last."""
+    """Behind what is written to come payload, key, headers, then the rest, and a body last.
+
+    Helpers need not have all of them, but the body is last there too.
+    """
 
     def broken() -> Iterator[str]:
         for function in functions:
             names = function.names[: function.inputs]
             kinds = [_CONTENTS.get(name, "") for name in names]
+            if "body" in kinds and kinds[-1] != "body":
+                yield f"{function.signature}: {names}"
             if not (function.is_api and "payload" in kinds):
                 continue
             start = kinds.index("payload")
@@ -193,6 +199,27 @@ def test_arguments_come_in_one_order(functions: list[Function]) -> None:
 
     written = [function.name for function in functions if {*function.names} & {*_CONTENTS}]
     assert {"publish", "publish_batch", "enqueue", "enqueue_batch", "write_chunk"} <= {*written}
+    refuse(broken())
+
+
+def test_two_arguments_come_in_the_same_order_everywhere(functions: list[Function]) -> None:
+    """Whichever functions have both of them; keys count as key, job_ids as job_id, and so on."""
+
+    def broken() -> Iterator[str]:
+        seen: dict[tuple[str, str], str] = {}
+        for function in functions:
+            if not function.is_api:
+                continue
+            names = [
+                _CONTENTS.get(name, name.removesuffix("s"))
+                for name in function.names[: function.inputs]
+            ]
+            for first, second in combinations(names, 2):
+                seen.setdefault((first, second), function.name)
+                if (second, first) in seen:
+                    other = seen[second, first]
+                    yield f"{function.name} has {first} before {second}, {other} after it"
+
     refuse(broken())
 
 

@@ -41,7 +41,7 @@ def numbers(broker: Pgq, order: dict[str, Any]) -> Any:
 def publish(broker: Pgq, order: dict[str, Any]) -> Any:
     """Publish numbers to a topic."""
     done = broker.publish(numbers(broker, order), topic=order["topic"], **order["options"])
-    return {"messages": done.messages, "repeated": done.repeated}
+    return {"messages": done.messages, "duplicate": done.duplicate}
 
 
 def publish_failing(broker: Pgq, order: dict[str, Any]) -> Any:
@@ -59,7 +59,7 @@ def publish_failing(broker: Pgq, order: dict[str, Any]) -> Any:
 def enqueue(broker: Pgq, order: dict[str, Any]) -> Any:
     """Make jobs of numbers."""
     done = broker.enqueue(numbers(broker, order), queue=order["queue"], **order["options"])
-    return {"messages": done.messages, "repeated": done.repeated}
+    return {"messages": done.messages, "duplicate": done.duplicate}
 
 
 def read(broker: Pgq, order: dict[str, Any]) -> Any:

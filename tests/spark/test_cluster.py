@@ -74,7 +74,7 @@ def test_an_executor_is_killed_while_its_commit_runs(
             stage.until_waiting("advisory", "commit", count=TASKS)
             assert stage.visible() == []
 
-    assert driver.result() == {"messages": ROWS, "repeated": False}
+    assert driver.result() == {"messages": ROWS, "duplicate": False}
     stage.assert_every_row_once()
     assert sorted(stage.attempts(), key=max) == ([{0}, {0}] if fate == "commits" else [{0}, {1}])
 
@@ -101,7 +101,7 @@ def test_an_executor_is_killed_amid_chunks_that_are_published_as_they_come(
             stage.terminate(killed)
             stage.until_waiting("advisory", INSERT, count=TASKS)
 
-    assert driver.result() == {"messages": ROWS, "repeated": False}
+    assert driver.result() == {"messages": ROWS, "duplicate": False}
     stage.assert_every_row_once()
     assert stage.passed() == (first if fate == "commits" else first - {killed} | {again})
 
@@ -110,7 +110,7 @@ def test_an_executor_is_killed_amid_chunks_that_are_published_as_they_come(
 def test_a_password_is_in_no_log_of_the_cluster(
     cluster: Cluster, driver: Driver, stage: Stage
 ) -> None:
-    assert driver.run("publish", **stage.order()) == {"messages": ROWS, "repeated": False}
+    assert driver.run("publish", **stage.order()) == {"messages": ROWS, "duplicate": False}
     logs = [*cluster.folder.glob("*.log"), *cluster.folder.rglob("stderr")]
     assert {"master.log", "worker1.log", "driver.log", "stderr"} <= {log.name for log in logs}
     for log in logs:
@@ -135,7 +135,7 @@ def test_the_driver_is_killed_before_it_commits(
     assert stage.visible() == []
 
     done = stage.publish(broker)
-    assert (done.messages, done.repeated) == (ROWS, False)
+    assert (done.messages, done.duplicate) == (ROWS, False)
     stage.assert_every_row_once()
 
 
@@ -153,7 +153,7 @@ def test_the_driver_is_killed_after_its_commit_and_before_it_knows(
     stage.assert_every_row_once()
 
     done = stage.publish(broker)
-    assert (done.messages, done.repeated) == (ROWS, True)
+    assert (done.messages, done.duplicate) == (ROWS, True)
     stage.assert_every_row_once()
 
 
@@ -171,7 +171,7 @@ def test_tasks_of_a_killed_driver_come_too_late(driver: Driver, stage: Stage, br
         stage.open_barrier()
         # Were these waited for, it would wait for ever.
         done = aside(lambda: stage.publish(broker)).result(PATIENCE)
-        assert (done.messages, done.repeated) == (ROWS, False)
+        assert (done.messages, done.duplicate) == (ROWS, False)
         # the mark of the write that they belong to
         stage.assert_every_row_once(left_behind=1)
         assert set(stage.waiting("advisory", "commit")) == set(late)

@@ -81,8 +81,8 @@ def test_publish_and_read(
     first = driver.run("publish", **{**order, "options": options})
     again = driver.run("publish", **{**order, "options": options})
     assert (first, again) == (
-        {"messages": 10, "repeated": False},
-        {"messages": 10, "repeated": True},
+        {"messages": 10, "duplicate": False},
+        {"messages": 10, "duplicate": True},
     )
     assert sorted(contents_of(client, order["topic"])[0]) == NUMBERS
     rows = driver.run("read", **order)
@@ -91,7 +91,7 @@ def test_publish_and_read(
 
 
 def test_enqueue(driver: Driver, client: Session, order: dict[str, Any]) -> None:
-    assert driver.run("enqueue", **order) == {"messages": 10, "repeated": False}
+    assert driver.run("enqueue", **order) == {"messages": 10, "duplicate": False}
     assert sorted(waiting(client, order["queue"])) == NUMBERS
 
 

@@ -59,7 +59,7 @@ def test_a_password_is_shown_nowhere(
     told = Talkative(tmp_path)
     with Driver("local[2]", told.log, conf=told.conf) as driver:
         # this is what the password is good for
-        assert driver.run("publish", **order) == {"messages": 10, "repeated": False}
+        assert driver.run("publish", **order) == {"messages": 10, "duplicate": False}
         said = all_that_it_says(driver, order)
         in_url = f"{location[0]}?user={role}&password={PASSWORD}"
         rows = driver.run("read", **{**order, "url": in_url, "properties": {}})

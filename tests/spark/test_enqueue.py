@@ -53,8 +53,8 @@ def test_a_write_that_is_repeated_makes_no_jobs(
     spark: Any, broker: Any, connection: Session, queue: str
 ) -> None:
     frame = spark.range(10).select(F.struct("id").alias("payload"))
-    assert not broker.enqueue(frame, queue=queue, producer="p", seq=1).repeated
-    assert broker.enqueue(frame, queue=queue, producer="p", seq=1).repeated
+    assert not broker.enqueue(frame, queue=queue, producer="p", seq=1).duplicate
+    assert broker.enqueue(frame, queue=queue, producer="p", seq=1).duplicate
     assert connection.execute("select ready from pgq.queue_stats").fetchone() == (10,)
 
 

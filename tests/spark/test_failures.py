@@ -50,7 +50,7 @@ def test_the_connection_is_lost_while_the_commit_runs(stage: Stage, broker: Any)
         stage.until_waiting("advisory", "%pgq.commit_write%")
         assert stage.visible() == []
     done = write.result(PATIENCE)
-    assert (done.messages, done.repeated) == (ROWS, False)
+    assert (done.messages, done.duplicate) == (ROWS, False)
     stage.assert_every_row_once()
 
 

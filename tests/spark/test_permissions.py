@@ -61,7 +61,7 @@ def test_it_reads_and_consumes(spark: Any, etl: Pgq, connection: Session) -> Non
     assert step is not None
     assert step.messages == 50
     assert etl.read(topic="routes").count() == 50
-    assert etl.read_archive(queue="alerts").count() == 0
+    assert etl.read_archived_jobs(queue="alerts").count() == 0
     assert etl.read_dead_letters(queue="alerts").count() == 0
 
 

@@ -50,7 +50,10 @@ def test_every_row_becomes_one_message(
     # more than a chunk per task, and a last chunk that is not full
     frame = spark.range(0, 5000, 1, 3).select(F.format_string("order %d", "id").alias("value"))
     result = broker.publish(frame, topic=topic, atomic=atomic, chunk_rows=300)
-    assert (result.messages, result.repeated) == (5000, False)
+    assert (result.messages, result.duplicate) == (5000, False)
+    assert connection.execute("select write_id from pgq.bulk_write").fetchone() == (
+        result.write_id,
+    )
     stored = sorted(bytes(body).decode() for (body,) in messages(connection))
     assert stored == sorted(f"order {number}" for number in range(5000))
     assert offsets_are_dense(connection, 5000)
@@ -96,7 +99,7 @@ def test_no_rows_are_a_write_of_none(
 ) -> None:
     frame = spark.createDataFrame([], "value string")
     assert broker.publish(frame, topic=topic, atomic=atomic, producer="p", seq=1).messages == 0
-    assert broker.publish(frame, topic=topic, atomic=atomic, producer="p", seq=1).repeated
+    assert broker.publish(frame, topic=topic, atomic=atomic, producer="p", seq=1).duplicate
     assert messages(connection) == []
 
 
@@ -107,12 +110,14 @@ def test_a_write_that_is_repeated_writes_nothing(
     frame = spark.range(0, 100, 1, 2).select(F.col("id").cast("string").alias("value"))
     first = broker.publish(frame, topic=topic, atomic=atomic, producer="nightly", seq=7)
     again = broker.publish(frame, topic=topic, atomic=atomic, producer="nightly", seq=7)
-    assert not first.repeated
-    assert again.repeated
+    assert not first.duplicate
+    assert again.duplicate
     assert (again.messages, again.committed_at) == (first.messages, first.committed_at)
     assert offsets_are_dense(connection, 100)
     # another number is another write
-    assert not broker.publish(frame, topic=topic, atomic=atomic, producer="nightly", seq=8).repeated
+    assert not broker.publish(
+        frame, topic=topic, atomic=atomic, producer="nightly", seq=8
+    ).duplicate
     assert offsets_are_dense(connection, 200)
 
 

@@ -244,7 +244,7 @@ def test_jobs_that_ended_are_read_from_the_archive_and_the_dead_letters(
         "select pgq.nack(c.job_id, c.lease_token, error => 'no such address')"
         " from pgq.claim_job('mail', max_jobs => 4) as c"
     )
-    archived = broker.read_archive(queue="mail", num_partitions=2)
+    archived = broker.read_archived_jobs(queue="mail", num_partitions=2)
     assert archived.rdd.getNumPartitions() == 2
     numbers = archived.select(F.get_json_object("payload", "$.n").cast("int").alias("n"), "outcome")
     assert sorted((row.n, row.outcome) for row in numbers.collect()) == [
@@ -255,4 +255,4 @@ def test_jobs_that_ended_are_read_from_the_archive_and_the_dead_letters(
     )
     assert [tuple(row) for row in dead.collect()] == [("mail", 1, "no such address")]
     with pytest.raises(Exception, match='unknown queue "nowhere"'):
-        broker.read_archive(queue="nowhere")
+        broker.read_archived_jobs(queue="nowhere")

@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     server.add_argument("--port", type=_port, help="the port to listen on; default: any free one")
     server.set_defaults(command=_server)
 
-    migration = commands.add_parser("migrate", help="install pgq in a database, or update it")
+    migration = commands.add_parser("migrate", help="install pgq in a database, or upgrade it")
     _add_database(migration)
     migration.set_defaults(command=_migrate)
 
@@ -62,10 +62,10 @@ def _parser() -> argparse.ArgumentParser:
         "demo",
         help="send real data through a topic, consumer groups and a queue",
         description="Send the flights that left New York in 2013 through a topic, two consumer "
-        "groups and a queue, kill a worker on the way, and check every figure. Runs on "
-        "DATABASE_URL, or else on a temporary server of its own, and leaves nothing behind.",
+        "groups and a queue, kill a worker on the way, and check every figure. Leaves nothing "
+        "behind.",
     )
-    demo.add_argument("--rows", type=_rows, help="take only so many of the 336,776 flights")
+    _add_demo_options(demo)
     demo.set_defaults(command=_demo)
 
     demo_spark = commands.add_parser(
@@ -75,12 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "adds them up by route and publishes the sums: as a batch, repeated once, and as a "
         "stream, which crashes once. Checks every figure, and leaves nothing behind.",
     )
-    demo_spark.add_argument(
-        "--database",
-        metavar="URL",
-        help="connection string; default: DATABASE_URL, else a temporary server of its own",
-    )
-    demo_spark.add_argument("--rows", type=_rows, help="take only so many of the 336,776 flights")
+    _add_demo_options(demo_spark)
     demo_spark.set_defaults(command=_demo_spark)
     return parser
 
@@ -92,6 +87,15 @@ def _add_database(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("DATABASE_URL", ""),
         help="connection string; default: DATABASE_URL, else libpq's own settings (PGHOST, …)",
     )
+
+
+def _add_demo_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="connection string; default: DATABASE_URL, else a temporary server of its own",
+    )
+    parser.add_argument("--rows", type=_rows, help="take only so many of the 336,776 flights")
 
 
 def _port(text: str) -> int:
@@ -139,7 +143,7 @@ def _migrate(given: argparse.Namespace) -> int:
     elif migration.before is None:
         print(f"installed pgq {migration.after}")
     else:
-        print(f"updated pgq from {migration.before} to {migration.after}")
+        print(f"upgraded pgq from {migration.before} to {migration.after}")
     return 0
 
 
@@ -171,7 +175,7 @@ def _demo(given: argparse.Namespace) -> int:
         raise _missing(error) from None
     _leave_in_order()
     try:
-        return run(given.rows)
+        return run(given.rows, database=given.database)
     except DemoError as error:
         raise _CommandError(str(error)) from None
 

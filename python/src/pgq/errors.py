@@ -19,6 +19,7 @@ from psycopg.errors import (
     DeadlockDetected,
     InsufficientPrivilege,
     InvalidParameterValue,
+    LockNotAvailable,
     NullValueNotAllowed,
     SerializationFailure,
 )
@@ -87,9 +88,9 @@ class AlreadyExists(PgqError, psycopg.ProgrammingError):
 
 
 class LeaseLost(PgqError, psycopg.OperationalError):
-    """The lease of this partition has ended or is another member's: its messages are not yours.
+    """The partition, or one of the jobs, is not leased to the caller any more.
 
-    Roll back what was done for them; whoever holds the lease now gets them again.
+    Roll back what was done for its messages or jobs: whoever holds the lease now gets them again.
     """
 
     sqlstate = "MQ006"
@@ -117,6 +118,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "40001": SerializationFailure,
     "40P01": DeadlockDetected,
     "42501": InsufficientPrivilege,
+    "55P03": LockNotAvailable,
     "MQ001": UnknownTopic,
     "MQ002": UnknownQueue,
     "MQ003": UnknownGroup,
@@ -126,7 +128,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "MQ007": UnknownPartition,
     "MQ008": WriteLost,
 }
-"""Every code that pgq's functions raise on purpose, and the class it arrives as."""
+"""Every code that pgq's functions raise, a deadlock besides, and the class it arrives as."""
 
 RETRYABLE: tuple[type[psycopg.Error], ...] = (SerializationFailure, DeadlockDetected)
 """The transaction failed because of others that ran beside it: the same work may succeed anew."""

@@ -220,7 +220,7 @@ class BulkWriteState:
     messages: int | None
     """How many messages or jobs it wrote; None: not committed."""
     committed_at: datetime | None
-    repeated: bool
+    duplicate: bool
     """Whether it had been committed before this call, which then changed nothing."""
 
 

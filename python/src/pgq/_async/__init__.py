@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pgq._async._bulk import BulkWrites
+from pgq._async._cleanup import Cleanup
 from pgq._async._consuming import Consuming
 from pgq._async._jobs import Jobs
-from pgq._async._operations import Operations
 from pgq._async._queues import Queues
 from pgq._async._topics import Topics
 from pgq._async._transactions import Transactions
@@ -13,7 +13,7 @@ from pgq._async._transactions import Transactions
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient(Topics, Consuming, Queues, Jobs, BulkWrites, Operations, Transactions):
+class AsyncClient(Topics, Consuming, Queues, Jobs, BulkWrites, Cleanup, Transactions):
     """pgq's functions as methods, on a connection that stays the caller's.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
@@ -38,3 +38,7 @@ class AsyncClient(Topics, Consuming, Queues, Jobs, BulkWrites, Operations, Trans
     InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
     UnknownGroup or UnknownPartition for a name or number that does not exist.
     """
+
+    async def version(self) -> str:
+        """The version of pgq that is installed in the database."""
+        return await self._value(str, "version")

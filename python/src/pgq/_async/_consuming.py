@@ -22,11 +22,12 @@ class Consuming(Calling):
         max_messages: int | None = None,
         partition: int | None = None,
     ) -> list[Message]:
-        """Take the next messages of one partition for this transaction; an empty list: caught up.
+        """Take the next messages of one partition for this transaction.
 
-        The group's position moves with the commit of the transaction. Until then no other member
-        gets messages of that partition, and a rollback gives them back: what the caller writes in
-        the same transaction happens exactly once for each message.
+        An empty list: nothing to read for this member now. The group's position moves with the
+        commit of the transaction. Until then no other member gets messages of that partition, and a
+        rollback gives them back: what the caller writes in the same transaction happens exactly
+        once for each message.
 
         Raises OffsetOutOfRange when retention has overtaken the group.
         """
@@ -47,9 +48,9 @@ class Consuming(Calling):
         max_messages: int | None = None,
         partition: int | None = None,
     ) -> OffsetRange | None:
-        """Take messages as `consume` does, and return where they stand; None: caught up.
+        """Take messages as `consume` does, and return where they stand.
 
-        Read them with `fetch_range`.
+        None: nothing to read for this member now. Read them with `fetch_range`.
 
         Raises OffsetOutOfRange when retention has overtaken the group.
         """
@@ -163,12 +164,13 @@ class Consuming(Calling):
         partition: int | None = None,
         lease: timedelta | None = None,
     ) -> list[LeasedMessage]:
-        """Lease the next messages of one partition; an empty list: nothing to do.
+        """Lease the next messages of one partition.
 
-        The lease lasts 30 seconds unless `lease` says otherwise. Commit, so that it counts, and
-        work. `commit_offset` with the lease token finishes the messages; when the lease ends
-        before, another member gets them again. While a partition is leased no other member gets
-        anything of it, so its messages stay in order.
+        An empty list: nothing to read for this member now. The lease lasts 30 seconds unless
+        `lease` says otherwise. Commit, so that it counts, and work. `commit_offset` with the lease
+        token finishes the messages; when the lease ends before, another member gets them again.
+        While a partition is leased no other member gets anything of it, so its messages stay in
+        order.
 
         Raises OffsetOutOfRange when retention has overtaken the group.
         """

@@ -1,4 +1,4 @@
-"""Queues and their settings."""
+"""Queues, their settings, and what is in them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from pgq._async._calling import Calling
-from pgq.messages import Queue
+from pgq.messages import ArchivedJob, DeadLetter, Queue, QueueStats
 
 __all__ = ["Queues"]
 
 
 class Queues(Calling):
-    """Queues and their settings."""
+    """Queues, their settings, and what is in them."""
 
     async def create_queue(
         self,
@@ -120,3 +120,15 @@ class Queues(Calling):
         return await self._value(
             int, "purge_queue", queue=queue, dead_only=dead_only, all_jobs=all_jobs
         )
+
+    async def queue_stats(self, queue: str | None = None) -> list[QueueStats]:
+        """How many jobs are in which state, a row per queue."""
+        return await self._view(QueueStats, "queue_stats", queue=queue)
+
+    async def dead_letters(self, queue: str | None = None) -> list[DeadLetter]:
+        """The jobs that were given up, with their last errors."""
+        return await self._view(DeadLetter, "dead_letters", queue=queue)
+
+    async def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
+        """The finished jobs that retention has not removed yet."""
+        return await self._view(ArchivedJob, "archived_jobs", queue=queue)

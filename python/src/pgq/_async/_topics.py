@@ -7,7 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 from pgq._async._calling import Calling
-from pgq.messages import Group, PublishBatchResult, PublishResult, Topic
+from pgq.messages import (
+    Group,
+    GroupLag,
+    PublishBatchResult,
+    PublishResult,
+    Topic,
+    TopicStats,
+)
 
 __all__ = ["Topics"]
 
@@ -79,6 +86,10 @@ class Topics(Calling):
     async def list_topics(self) -> list[Topic]:
         """All topics, by name."""
         return await self._rows(Topic, "list_topics")
+
+    async def topic_stats(self, topic: str | None = None) -> list[TopicStats]:
+        """What the topics hold, a row per partition."""
+        return await self._view(TopicStats, "topic_stats", topic=topic)
 
     async def publish(
         self,
@@ -181,3 +192,9 @@ class Topics(Calling):
     async def list_groups(self, topic: str | None = None) -> list[Group]:
         """The groups of a topic, or of all."""
         return await self._rows(Group, "list_groups", topic=topic)
+
+    async def group_lag(
+        self, topic: str | None = None, consumer_group: str | None = None
+    ) -> list[GroupLag]:
+        """How far the groups are behind, a row per partition."""
+        return await self._view(GroupLag, "group_lag", topic=topic, consumer_group=consumer_group)

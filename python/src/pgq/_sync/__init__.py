@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from pgq._sync._bulk import BulkWrites
+from pgq._sync._cleanup import Cleanup
 from pgq._sync._consuming import Consuming
 from pgq._sync._jobs import Jobs
-from pgq._sync._operations import Operations
 from pgq._sync._queues import Queues
 from pgq._sync._topics import Topics
 from pgq._sync._transactions import Transactions
@@ -15,7 +15,7 @@ from pgq._sync._transactions import Transactions
 __all__ = ["Client"]
 
 
-class Client(Topics, Consuming, Queues, Jobs, BulkWrites, Operations, Transactions):
+class Client(Topics, Consuming, Queues, Jobs, BulkWrites, Cleanup, Transactions):
     """pgq's functions as methods, on a connection that stays the caller's.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
@@ -40,3 +40,7 @@ class Client(Topics, Consuming, Queues, Jobs, BulkWrites, Operations, Transactio
     InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
     UnknownGroup or UnknownPartition for a name or number that does not exist.
     """
+
+    def version(self) -> str:
+        """The version of pgq that is installed in the database."""
+        return self._value(str, "version")

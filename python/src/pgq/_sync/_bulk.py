@@ -36,7 +36,7 @@ class BulkWrites(Calling):
         published as it comes.
 
         With `producer` and `seq` pgq knows the write when it is begun again. If it was committed
-        before, `repeated` is true. If it is still open, it starts again under a new id; writers
+        before, `duplicate` is true. If it is still open, it starts again under a new id; writers
         that come with the old id are refused, and this does not wait for those that hang.
         """
         return self._row(
@@ -62,8 +62,8 @@ class BulkWrites(Calling):
         keys: Sequence[str | None] | None = None,
         headers: Sequence[Mapping[str, Any] | None] | None = None,
         partition: int | None = None,
-        priority: int | None = None,
         delay: timedelta | None = None,
+        priority: int | None = None,
         labels: Sequence[str | None] | None = None,
         last_chunk: bool | None = None,
         starts: Sequence[int] | None = None,
@@ -95,8 +95,8 @@ class BulkWrites(Calling):
             keys=keys,
             headers=headers,
             partition=partition,
-            priority=priority,
             delay=delay,
+            priority=priority,
             labels=labels,
             last_chunk=last_chunk,
             starts=starts,

@@ -9,7 +9,14 @@ from datetime import timedelta
 from typing import Any
 
 from pgq._sync._calling import Calling
-from pgq.messages import Group, PublishBatchResult, PublishResult, Topic
+from pgq.messages import (
+    Group,
+    GroupLag,
+    PublishBatchResult,
+    PublishResult,
+    Topic,
+    TopicStats,
+)
 
 __all__ = ["Topics"]
 
@@ -81,6 +88,10 @@ class Topics(Calling):
     def list_topics(self) -> list[Topic]:
         """All topics, by name."""
         return self._rows(Topic, "list_topics")
+
+    def topic_stats(self, topic: str | None = None) -> list[TopicStats]:
+        """What the topics hold, a row per partition."""
+        return self._view(TopicStats, "topic_stats", topic=topic)
 
     def publish(
         self,
@@ -183,3 +194,9 @@ class Topics(Calling):
     def list_groups(self, topic: str | None = None) -> list[Group]:
         """The groups of a topic, or of all."""
         return self._rows(Group, "list_groups", topic=topic)
+
+    def group_lag(
+        self, topic: str | None = None, consumer_group: str | None = None
+    ) -> list[GroupLag]:
+        """How far the groups are behind, a row per partition."""
+        return self._view(GroupLag, "group_lag", topic=topic, consumer_group=consumer_group)

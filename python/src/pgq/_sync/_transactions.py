@@ -29,19 +29,22 @@ class Transactions(Calling):
         self: C,
         function: Callable[[C], T],
         *,
-        attempts: int = 5,
-        backoff: timedelta = timedelta(milliseconds=20),
+        attempts: int | None = None,
+        backoff: timedelta | None = None,
     ) -> T:
         """Run `function` in a transaction, and again when it fails because of others beside it.
 
         Those failures are serialization failures (40001) and deadlocks (40P01). `function` gets
         this client and must leave the transaction alone: it commits when `function` returns and
-        rolls back when it raises. Between attempts there is a random pause, `backoff` at most
-        after the first, doubling from there. The last failure is raised as it is.
+        rolls back when it raises. There are so many `attempts` (5) at most. Between them there is a
+        random pause, `backoff` (20 ms) at most after the first, doubling from there. The last
+        failure is raised as it is.
 
         The connection must not be in a transaction: ProgrammingError.
         """
-        if attempts < 1:
+        most = 5 if attempts is None else attempts
+        longest = timedelta(milliseconds=20) if backoff is None else backoff
+        if most < 1:
             raise ValueError(f"attempts is {attempts}, must be at least 1")
         self._require_idle("retry")
         attempt = 1
@@ -50,9 +53,9 @@ class Transactions(Calling):
                 with self._connection.transaction():
                     return function(self)
             except RETRYABLE:
-                if attempt >= attempts:
+                if attempt >= most:
                     raise
-            time.sleep(pause(attempt, backoff))
+            time.sleep(pause(attempt, longest))
             attempt += 1
 
     def wait(
@@ -61,25 +64,27 @@ class Transactions(Calling):
         *,
         topic: str | None = None,
         queue: str | None = None,
-        timeout: timedelta = timedelta(seconds=30),
-        interval: timedelta = timedelta(seconds=1),
+        timeout: timedelta | None = None,
+        interval: timedelta | None = None,
     ) -> T:
-        """Run `function` until it returns something, or until `timeout` has passed: a long poll.
+        """Run `function` until it returns something, or `timeout` (30 s) has passed: a long poll.
 
         `function` gets this client, and each try is a transaction of its own. What it returned
         last is the result, so nothing (an empty list, None, False) means that the time is up::
 
             jobs = client.wait(lambda c: c.claim_job("mail"), queue="mail")
 
-        The next try comes after `interval`, or as soon as something is published to `topic` or
-        enqueued in `queue`, if those were created with ``notify=True``; jobs that become due later
-        send no notice. No transaction is open in between. Behind a transaction pool name neither,
-        because it cannot LISTEN. The connection's own LISTEN on the same channel ends with this
-        call.
+        The next try comes after `interval` (1 s), or as soon as something is published to `topic`
+        or enqueued in `queue`, if those were created with ``notify=True``; jobs that become due
+        later send no notice. No transaction is open in between. Behind a transaction pool name
+        neither, because it cannot LISTEN. The connection's own LISTEN on the same channel ends with
+        this call.
 
         The connection must not be in a transaction: ProgrammingError.
         """
-        if interval <= timedelta(0):
+        whole = 30.0 if timeout is None else timeout.total_seconds()
+        step = 1.0 if interval is None else interval.total_seconds()
+        if step <= 0:
             raise ValueError("interval must be positive")
         self._require_idle("wait")
         bells = set()
@@ -88,7 +93,7 @@ class Transactions(Calling):
         if queue is not None:
             bells.add(("pgq_queue", queue))
         channels = sorted({channel for channel, _ in bells})
-        deadline = time.monotonic() + timeout.total_seconds()
+        deadline = time.monotonic() + whole
         try:
             # Listening begins before the first try, or what comes in between would go unheard.
             self._run(*(f"listen {channel}".encode() for channel in channels))
@@ -98,7 +103,7 @@ class Transactions(Calling):
                 left = deadline - time.monotonic()
                 if result or left <= 0:
                     return result
-                self._pause_until_rung(bells, min(left, interval.total_seconds()))
+                self._pause_until_rung(bells, min(left, step))
         finally:
             if not self._connection.closed:
                 self._run(*(f"unlisten {channel}".encode() for channel in channels))

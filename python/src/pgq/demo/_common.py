@@ -56,9 +56,9 @@ class Belongings:
 
 
 @contextmanager
-def target() -> Iterator[str]:
-    """Yield the connection string to work on: DATABASE_URL, else a temporary server's."""
-    url = os.environ.get("DATABASE_URL")
+def target(database: str | None) -> Iterator[str]:
+    """Yield the connection string: the given one, else DATABASE_URL, else a temporary server's."""
+    url = database or os.environ.get("DATABASE_URL")
     if url:
         yield url
         return

@@ -56,8 +56,10 @@ STALL = 60.0
 BELONGINGS = Belongings("pgq demo", SCHEMA, topics=(TOPIC,), queues=(QUEUE,))
 
 
-def run(rows: int | None = None, *, console: Console | None = None) -> int:
-    """Run the demo on DATABASE_URL or on a temporary server; returns the exit status.
+def run(
+    rows: int | None = None, *, database: str | None = None, console: Console | None = None
+) -> int:
+    """Run the demo on a database, or DATABASE_URL, or a temporary server; returns the exit status.
 
     `rows` limits the flights to the first ones of the file. Everything it makes is removed at the
     end, and nothing else is touched.
@@ -73,7 +75,7 @@ def run(rows: int | None = None, *, console: Console | None = None) -> int:
         f"[bold]{wanted.flights:,}[/] flights from New York, 2013; "
         f"[bold]{len(wanted.badly_delayed):,}[/] arrived {BADLY_DELAYED // 60} hours late or more"
     )
-    with target() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+    with target(database) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         client = Client(connection)
         with installed(connection), reserved(client, BELONGINGS):
             with connection.transaction():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,8 +69,7 @@ def run(
         f"[bold]{wanted.flights:,}[/] flights from New York, 2013, "
         f"on [bold]{len(wanted.routes):,}[/] routes"
     )
-    place = nullcontext(database) if database else target()
-    with place as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+    with target(database) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         client = Client(connection)
         with installed(connection), reserved(client, BELONGINGS), _session(console) as session:
             with connection.transaction():
@@ -190,7 +189,7 @@ def _run_batch(
 
     outcome.routes_before = stored(client, ROUTES)
     outcome.repeated = broker.publish(routes, topic=ROUTES, producer=PRODUCER, seq=1)
-    written = "nothing was written" if outcome.repeated.repeated else "it was written again"
+    written = "nothing was written" if outcome.repeated.duplicate else "it was written again"
     bars.say(f"the same write was repeated, as after a crash: {written}", "!")
 
 

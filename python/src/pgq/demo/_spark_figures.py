@@ -91,7 +91,7 @@ def checks_of(
         Check(
             first is not None
             and repeated is not None
-            and (first.repeated, repeated.repeated) == (False, True)
+            and (first.duplicate, repeated.duplicate) == (False, True)
             and first.messages == repeated.messages == outcome.routes_before == kept,
             f"batch: repeated with its number, it wrote nothing: {kept:,} messages as before",
         ),

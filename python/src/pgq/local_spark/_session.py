@@ -24,10 +24,11 @@ _Settings = dict[str, bool | float | int | str | None]
 
 
 def local_session(
-    master: str = "local[2]", name: str = "pgq", **conf: str | int | bool
+    master: str | None = None, name: str | None = None, **conf: str | int | bool
 ) -> SparkSession:
     """A Spark session on this machine, with the JDBC driver and without a user interface.
 
+    ``master`` is ``local[2]`` and ``name`` is ``pgq``, if you do not say otherwise.
     ``conf`` are further settings of Spark, as ``**{"spark.driver.memory": "2g"}``; they win over
     those made here. Where a session is running already it is that one, as with Spark's
     ``getOrCreate``. Times are in UTC; Spark's log holds errors only. What Spark writes besides
@@ -76,7 +77,9 @@ def local_session(
         separator=" ",
     )
     _add(settings, "spark.jars", str(driver))
-    session = SparkSession.builder.master(master).appName(name).config(map=settings).getOrCreate()
+    builder = SparkSession.builder.master("local[2]" if master is None else master)
+    builder = builder.appName("pgq" if name is None else name)
+    session = builder.config(map=settings).getOrCreate()
     # Stopping before Python ends lets the temporary folders be removed, by Spark and by us.
     atexit.register(_stop, session)
     return session

@@ -35,6 +35,8 @@ class Step:
 class Pgq:
     """The topics and queues of one database, for DataFrames.
 
+    An optional argument that is None, or not given, takes its default.
+
     ``url`` is that of the JDBC driver, ``jdbc:postgresql://host:port/database``; ``properties`` are
     the driver's: ``user``, ``password``, ``sslmode`` and so on. The executors connect to the
     database by themselves, with the same URL and properties.
@@ -59,9 +61,9 @@ class Pgq:
         topic: str,
         producer: str | None = None,
         seq: int | None = None,
-        atomic: bool = True,
-        chunk_rows: int = 5000,
-        chunk_bytes: int = 4 << 20,
+        atomic: bool | None = None,
+        chunk_rows: int | None = None,
+        chunk_bytes: int | None = None,
         expected_messages: int | None = None,
         timeout: timedelta | None = None,
     ) -> WriteResult:
@@ -71,22 +73,28 @@ class Pgq:
         or a string with JSON); and, where wanted, ``key``, ``headers`` (a map, an array of key and
         value, or a string with a JSON object) and ``partition``.
 
-        An atomic write is staged and then published in one transaction: others see all rows at
-        once, or none, whatever fails on the way. The partitions written to are locked while that
-        transaction runs. With ``atomic=False`` each chunk is published when it comes, so others see
-        a part before the end, and a failed job leaves a part. Then a repeated task must make the
-        same rows in the same order, and a repeated job the same tasks, or the write fails.
+        An atomic write, the default, is staged and then published in one transaction: others see
+        all rows at once, or none, whatever fails on the way. The partitions written to are locked
+        while that transaction runs. With ``atomic=False`` each chunk is published when it comes, so
+        others see a part before the end, and a failed job leaves a part. Then a repeated task must
+        make the same rows in the same order, and a repeated job the same tasks, or the write fails.
 
         With ``producer`` and ``seq`` the database knows the write again: repeating it, after it was
-        committed, writes nothing and returns ``repeated``. When the write is not atomic they also
+        committed, writes nothing and returns ``duplicate``. When the write is not atomic they also
         let a job that failed go on where it was; without them its rows are published anew when it
         is run again.
 
-        ``chunk_rows`` and ``chunk_bytes`` bound the chunks in which rows travel. Give
+        ``chunk_rows`` (5000) and ``chunk_bytes`` (4 MB) bound the chunks in which rows travel. Give
         ``expected_messages`` where you know the number, and another one is refused. A write that is
         not committed within ``timeout``, a day by default, is forgotten by ``cleanup``.
         """
-        options = WriteOptions(atomic, chunk_rows, chunk_bytes, expected_messages, timeout=timeout)
+        options = WriteOptions.given(
+            atomic=atomic,
+            chunk_rows=chunk_rows,
+            chunk_bytes=chunk_bytes,
+            expected_messages=expected_messages,
+            timeout=timeout,
+        )
         target = Target(topic=topic, producer=producer, seq=seq)
         return write(frame, self._location, target, options)
 
@@ -97,21 +105,27 @@ class Pgq:
         queue: str,
         producer: str | None = None,
         seq: int | None = None,
-        atomic: bool = True,
-        priority: int | None = None,
+        atomic: bool | None = None,
         delay: timedelta | None = None,
-        chunk_rows: int = 5000,
-        chunk_bytes: int = 4 << 20,
+        priority: int | None = None,
+        chunk_rows: int | None = None,
+        chunk_bytes: int | None = None,
         expected_messages: int | None = None,
         timeout: timedelta | None = None,
     ) -> WriteResult:
         """Make a job of each row of a DataFrame; the rest is as in :meth:`publish`.
 
         Columns: ``value`` or ``payload``; and, where wanted, ``key``, ``headers`` and ``label``.
-        ``priority`` (0 by default) and ``delay`` (by default the queue's) are those of all.
+        ``delay`` (by default the queue's) and ``priority`` (0 by default) are those of all.
         """
-        options = WriteOptions(
-            atomic, chunk_rows, chunk_bytes, expected_messages, priority, delay, timeout
+        options = WriteOptions.given(
+            atomic=atomic,
+            delay=delay,
+            priority=priority,
+            chunk_rows=chunk_rows,
+            chunk_bytes=chunk_bytes,
+            expected_messages=expected_messages,
+            timeout=timeout,
         )
         target = Target(queue=queue, producer=producer, seq=seq)
         return write(frame, self._location, target, options)
@@ -122,10 +136,10 @@ class Pgq:
         topic: str | None = None,
         queue: str | None = None,
         producer: str,
-        atomic: bool = True,
+        atomic: bool | None = None,
         transform: Callable[[DataFrame], DataFrame] | None = None,
-        chunk_rows: int = 5000,
-        chunk_bytes: int = 4 << 20,
+        chunk_rows: int | None = None,
+        chunk_bytes: int | None = None,
         timeout: timedelta | None = None,
     ) -> Callable[[DataFrame, int], None]:
         """The function for ``writeStream.foreachBatch`` that writes each micro-batch exactly once.
@@ -138,7 +152,9 @@ class Pgq:
         """
         location = self._location
         target = Target(topic, queue, producer, 0)
-        options = WriteOptions(atomic, chunk_rows, chunk_bytes, timeout=timeout)
+        options = WriteOptions.given(
+            atomic=atomic, chunk_rows=chunk_rows, chunk_bytes=chunk_bytes, timeout=timeout
+        )
 
         # Nothing here refers to the session: Spark Connect sends this function to the server.
         def write_batch(frame: DataFrame, batch_id: int) -> None:
@@ -153,10 +169,10 @@ class Pgq:
         self,
         *,
         topic: str,
-        start: Where = "earliest",
-        end: Where = "latest",
+        start: Where | None = None,
+        end: Where | None = None,
         min_partitions: int | None = None,
-        fail_on_data_loss: bool = True,
+        fail_on_data_loss: bool | None = None,
     ) -> DataFrame:
         """The messages of a topic, with the columns of Spark's Kafka source.
 
@@ -164,10 +180,11 @@ class Pgq:
         ``offset``, ``timestamp`` and ``headers``. Which messages is decided here: what is published
         later is not in the DataFrame, however often it is used.
 
-        ``start`` and ``end`` are ``"earliest"`` (for the start), ``"latest"`` (for the end), a time
-        (a datetime with a time zone), or an offset for each partition: ``{0: 15, 1: -2}`` or JSON
-        as Kafka's source takes it, with -2 for the earliest and -1 for the latest. The end is not
-        included: a time stands for the first message that was published then or later.
+        ``start`` and ``end`` are ``"earliest"`` (the default of the start, and for it alone),
+        ``"latest"`` (likewise of the end), a time (a datetime with a time zone), or an offset for
+        each partition: ``{0: 15, 1: -2}`` or JSON as Kafka's source takes it, with -2 for the
+        earliest and -1 for the latest. The end is not included: a time stands for the first message
+        that was published then or later.
 
         Each range of a partition is read by several tasks: at least ``min_partitions`` in all, and
         one for each 250,000 messages.
@@ -175,13 +192,16 @@ class Pgq:
         Where retention has removed a part of what is to be read, this or the task that meets it
         fails; with ``fail_on_data_loss=False`` reading goes on with what is there.
         """
+        first: Where = "earliest" if start is None else start
+        last: Where = "latest" if end is None else end
+        complete = fail_on_data_loss is None or fail_on_data_loss
         ranges = ranges_of(
             self._spark,
             self._location,
             topic,
-            Bound.start("start", topic, start).of_batch("start"),
-            Bound.end("end", topic, end),
-            fail_on_data_loss=fail_on_data_loss,
+            Bound.start("start", topic, first).of_batch("start"),
+            Bound.end("end", topic, last),
+            fail_on_data_loss=complete,
         )
         return frame_of(
             self._spark,
@@ -189,14 +209,14 @@ class Pgq:
             topic,
             ranges,
             min_partitions=min_partitions,
-            fail_on_data_loss=fail_on_data_loss,
+            fail_on_data_loss=complete,
         )
 
-    def read_archive(self, *, queue: str, num_partitions: int = 1) -> DataFrame:
+    def read_archived_jobs(self, *, queue: str, num_partitions: int | None = None) -> DataFrame:
         """The finished jobs of a queue, with the columns of the view ``pgq.archived_jobs``."""
         return view(self._spark, self._location, "archived_jobs", queue, num_partitions)
 
-    def read_dead_letters(self, *, queue: str, num_partitions: int = 1) -> DataFrame:
+    def read_dead_letters(self, *, queue: str, num_partitions: int | None = None) -> DataFrame:
         """The dead letters of a queue, with the columns of the view ``pgq.dead_letters``."""
         return view(self._spark, self._location, "dead_letters", queue, num_partitions)
 
@@ -210,18 +230,19 @@ class Pgq:
         consumer_group: str,
         to_topic: str | None = None,
         to_queue: str | None = None,
-        max_messages: int = 100_000,
+        max_messages: int | None = None,
         min_partitions: int | None = None,
-        chunk_rows: int = 5000,
-        chunk_bytes: int = 4 << 20,
+        chunk_rows: int | None = None,
+        chunk_bytes: int | None = None,
     ) -> Step | None:
         """Take the next messages of a group, transform them, and write what comes out.
 
         The position of the group and the output are committed in one transaction of the driver, so
         each message has its effect once, whatever fails. ``transform`` gets the messages as
         :meth:`read` returns them, and returns rows for ``to_topic`` or ``to_queue``, or None for
-        none. Other members of the group pass over the partitions that were taken until this step is
-        done. Returns None when there is nothing to read.
+        none. A step takes ``max_messages`` (100,000) at most. Other members of the group pass over
+        the partitions that were taken until this step is done. Returns None when there is nothing
+        to read.
 
         Needs a classic session: Spark Connect cannot hold a transaction.
         """
@@ -244,18 +265,22 @@ class Pgq:
                     output,
                     self._location,
                     Target(to_topic, to_queue),
-                    WriteOptions(chunk_rows=chunk_rows, chunk_bytes=chunk_bytes),
+                    WriteOptions.given(chunk_rows=chunk_rows, chunk_bytes=chunk_bytes),
                     transaction,
                 )
             transaction.commit()
             return Step(ranges, written)
 
     def _claim(
-        self, transaction: DriverConnection, topic: str, consumer_group: str, max_messages: int
+        self,
+        transaction: DriverConnection,
+        topic: str,
+        consumer_group: str,
+        max_messages: int | None,
     ) -> list[OffsetRange]:
         """Take from one partition after the other, of those that nobody has."""
         ranges: list[OffsetRange] = []
-        left = max_messages
+        left = 100_000 if max_messages is None else max_messages
         while not ranges or left > 0:
             found = transaction.call(
                 "claim_offsets",

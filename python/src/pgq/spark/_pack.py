@@ -27,8 +27,8 @@ def schema(columns: list[str], *, is_json: bool) -> str:
         "chunk int",
         "lengths array<int>",
         f"{_contents(is_json)} binary",
-        "priority int",
         "delay string",
+        "priority int",
         "last_chunk boolean",
         "starts array<int>",
     ]
@@ -47,8 +47,8 @@ def packer(
     is_json: bool,
     chunk_rows: int,
     chunk_bytes: int,
-    priority: int | None = None,
     delay: str | None = None,
+    priority: int | None = None,
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     """The function for mapInArrow: record batches of rows in, record batches of one chunk out.
 
@@ -134,8 +134,8 @@ def packer(
                 "chunk": pa.array([number], pa.int32()),
                 "lengths": listed(pc.binary_length(contents), pa.int32()),
                 packed_contents: pa.array([content], pa.binary()),
-                "priority": pa.array([priority], pa.int32()),
                 "delay": pa.array([delay], pa.string()),
+                "priority": pa.array([priority], pa.int32()),
                 "last_chunk": pa.array([last_chunk]),
                 "starts": listed(starts, pa.int32()),
             }

@@ -128,10 +128,11 @@ def _predicate(topic: str, part: OffsetRange, fail_on_data_loss: bool) -> str:
 
 
 def view(
-    spark: SparkSession, location: Location, name: str, queue: str, num_partitions: int
+    spark: SparkSession, location: Location, name: str, queue: str, num_partitions: int | None
 ) -> DataFrame:
     """The rows of a queue in one of the views on jobs."""
-    if num_partitions < 1:
+    parts = 1 if num_partitions is None else num_partitions
+    if parts < 1:
         raise ValueError("num_partitions must be at least 1")
     queues = {row["queue"] for row in call(spark, location, "list_queues", {})}
     if queue not in queues:
@@ -139,6 +140,6 @@ def view(
     return spark.read.jdbc(
         location.url,
         f"(select * from pgq.{name} where queue = {quoted(queue)}) as jobs",
-        predicates=[f"mod(job_id, {num_partitions}) = {part}" for part in range(num_partitions)],
+        predicates=[f"mod(job_id, {parts}) = {part}" for part in range(parts)],
         properties={**location.options(), "fetchsize": str(FETCH_SIZE)},
     )

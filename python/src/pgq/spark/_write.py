@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from pyspark.sql import Column, DataFrame
@@ -29,13 +30,13 @@ __all__ = ["Target", "WriteOptions", "WriteResult", "write"]
 class WriteResult:
     """What a write did."""
 
-    write_id: str
+    write_id: UUID
     """The id of the write in the database."""
     messages: int
     """How many messages or jobs it wrote."""
     committed_at: datetime
     """When it was committed, by the clock of the server."""
-    repeated: bool
+    duplicate: bool
     """Whether it had been committed before, so that this time nothing was written."""
 
 
@@ -61,9 +62,14 @@ class WriteOptions:
     chunk_rows: int = 5000
     chunk_bytes: int = 4 << 20
     expected_messages: int | None = None
-    priority: int | None = None
     delay: timedelta | None = None
+    priority: int | None = None
     timeout: timedelta | None = None
+
+    @classmethod
+    def given(cls, **options: Any) -> WriteOptions:
+        """Those that are None take their defaults."""
+        return cls(**{name: value for name, value in options.items() if value is not None})
 
     def __post_init__(self) -> None:
         for name in ("chunk_rows", "chunk_bytes"):
@@ -84,7 +90,7 @@ def write(
     # a micro-batch has a session of its own
     hide_credentials(spark)
     begun = call(spark, location, "begin_write", _begin(target, options))[0]
-    if begun["repeated"]:
+    if begun["duplicate"]:
         return _result(begun)
     identity: Arguments = {"write_id": ("uuid", begun["write_id"])}
     commit: Arguments = {**identity, "expected_messages": ("bigint", options.expected_messages)}
@@ -97,7 +103,7 @@ def write(
         except psycopg.OperationalError:
             # The answer may have been lost on its way: asked again, the database knows.
             done = call(spark, location, "commit_write", commit)[0]
-            done["repeated"] = False
+            done["duplicate"] = False
         return _result(done)
     except BaseException:
         # Tasks that are still at it are refused from here on, and what they staged is removed.
@@ -128,10 +134,10 @@ def _result(state: dict[str, Any]) -> WriteResult:
     written = state["committed_at"]
     pattern = "%Y-%m-%dT%H:%M:%S.%f%z" if "." in written else "%Y-%m-%dT%H:%M:%S%z"
     return WriteResult(
-        write_id=state["write_id"],
+        write_id=UUID(state["write_id"]),
         messages=state["messages"],
         committed_at=datetime.strptime(written, pattern),
-        repeated=state["repeated"],
+        duplicate=state["duplicate"],
     )
 
 
@@ -144,8 +150,8 @@ def _send(
         is_json=is_json,
         chunk_rows=options.chunk_rows,
         chunk_bytes=options.chunk_bytes,
-        priority=options.priority,
         delay=_interval(options.delay),
+        priority=options.priority,
     )
     (
         rows.mapInArrow(pack, schema(rows.columns, is_json=is_json))

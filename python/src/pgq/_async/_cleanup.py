@@ -1,0 +1,20 @@
+"""Cleaning up: what retention, and other limits of time, say may go."""
+
+from __future__ import annotations
+
+from pgq._async._calling import Calling
+from pgq.messages import CleanupAction
+
+__all__ = ["Cleanup"]
+
+
+class Cleanup(Calling):
+    """Cleaning up."""
+
+    async def cleanup(self) -> list[CleanupAction]:
+        """Remove what may go, in the log, in the queues and in bulk writes; returns what was done.
+
+        Delivery never depends on it. Run it every minute or so, from anywhere, in a transaction of
+        its own (READ COMMITTED, or ActiveSqlTransaction is raised).
+        """
+        return await self._rows(CleanupAction, "cleanup")

@@ -1,0 +1,18 @@
+"""Cleaning up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pgq import CleanupAction, Client
+from support.clock import Clock
+
+
+def test_cleanup(client: Client, clock: Clock) -> None:
+    client.create_queue("mail", job_ttl=timedelta(minutes=1))
+    client.enqueue("mail", {})
+    clock.advance("1 day")
+    assert CleanupAction("jobs expired", "mail", 1) in client.cleanup()
+    assert client.claim_job("mail") == []
+    (archived,) = client.archived_jobs("mail")
+    assert archived.outcome == "expired"
