@@ -55,7 +55,7 @@ begin
         settings.partitions, settings.retention, settings.max_bytes
     );
     if settings.partitions < target.partitions then
-        raise exception 'the partitions of a topic cannot become fewer'
+        raise exception 'argument "partitions" must not be lower than before'
             using errcode = '22023',
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
@@ -96,5 +96,5 @@ partitions can only grow; then most keys move to another partition, so the order
 only for messages from before and for messages from after. A new retention or max_bytes is for
 messages published from now on; where there was no retention before, what is stored is kept for the
 new one from now on. no_limit lifts settings: retention, max_bytes.
-Errors: MQ001 unknown topic, 22023 bad settings, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first (try again).';
+Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
+READ COMMITTED when another transaction was first (try again).';

@@ -37,7 +37,8 @@ begin
             state.partition,
             commit_offset.last_offset,
             pgq._first_available(state.partition_id),
-            state.last_offset
+            state.last_offset,
+            false
         );
     end if;
 
@@ -69,12 +70,13 @@ end
 $$;
 
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
-'Commits the offsets of a partition up to last_offset for a consumer group; MQ006 without its lease.
-It returns the committed offset: that of the last message that the group has processed, 0 before the
-first. The position, which is the offset that the group reads next, is one more. A lower last_offset
-changes nothing, so a repeated call is harmless; to go back use seek. With the lease token of poll,
-the lease ends when the last message that poll gave is committed; a lower offset keeps the lease.
-Errors: MQ004 last_offset is above the newest message, MQ006 the partition is leased to another
-member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
-MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
-member was first.';
+'Commits the offsets of a partition up to last_offset; MQ006 when another member has leased it.
+It returns the committed offset of the group: that of the last message that the group has processed,
+0 before the first. The position, which is the offset that the group reads next, is one more. A
+lower last_offset changes nothing, so a repeated call is harmless; to go back use seek. With the
+lease token of poll, the lease ends when the last message that poll gave is committed; a lower
+offset keeps the lease.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
+MQ006 the partition is leased to another member, or was since (it would get the messages again),
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad last_offset, 40001 above
+READ COMMITTED when another transaction was first (try again).';

@@ -125,6 +125,6 @@ each other, so it is off by default. no_limit: names of settings that shall have
 (messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
 different ones. So that it can be called at each start of an application, settings that are not
 given are not compared.
-Errors: MQ005 the topic exists with other settings than those given, 22023 bad name or setting,
-22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when
-another transaction was first (try again).';
+Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
+null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';

@@ -203,6 +203,6 @@ the archived ones, which is the default. notify: an enqueue notifies the channel
 queue''s name; off by default. no_limit: names of settings that shall have no limit: max_attempts,
 job_ttl, retention. So that it can be called at each start of an application, settings that are not
 given are not compared.
-Errors: MQ005 the queue exists with other settings than those given, 22023 bad name or setting,
-22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
-again).';
+Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
+null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';

@@ -20,9 +20,7 @@ begin
             end if;
         exception
             when lock_not_available then
-                return next row(
-                    'busy', 'storage class ' || class_id, 1
-                )::pgq.cleanup_report;
+                return next row('busy', 'sealing', 1)::pgq.cleanup_report;
         end;
     end loop;
 end

@@ -8,7 +8,7 @@ as $$
 declare
     target record;
     bytes bigint;
-    carried bigint;
+    report record;
     budget bigint := 10000;
 begin
     -- The clock was ahead when they were closed.
@@ -52,17 +52,15 @@ begin
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
-            select coalesce(sum(r.amount), 0)
-            into carried
-            from pgq._carry_jobs(
-                target.segment, null, _truncate_segments.moment, budget::integer
-            ) as r;
-            budget := budget - carried;
-            if carried > 0 then
-                return next row(
-                    'payloads moved', target.segment::text, carried
-                )::pgq.cleanup_report;
-            end if;
+            for report in
+                select r.*
+                from pgq._carry_jobs(
+                    target.segment, null, _truncate_segments.moment, budget::integer
+                ) as r
+            loop
+                budget := budget - report.amount;
+                return next report;
+            end loop;
         end if;
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
@@ -70,9 +68,11 @@ begin
         if cardinality(pgq._jobs_of_segment(target.segment, null, 1, false)) > 0
             or cardinality(pgq._jobs_of_segment(target.segment, null, 1, true)) > 0
         then
-            return next row(
-                case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
-            )::pgq.cleanup_report;
+            if budget > 0 then
+                return next row('segment busy', target.segment::text, 1)::pgq.cleanup_report;
+            else
+                return next row('more', 'truncation', 1)::pgq.cleanup_report;
+            end if;
             continue;
         end if;
 
