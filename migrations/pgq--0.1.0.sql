@@ -90,8 +90,9 @@ comment on type pgq.topic_info is 'A topic and its settings.';
 comment on column pgq.topic_info.topic is 'Its name.';
 comment on column pgq.topic_info.partitions is 'The number of its partitions.';
 comment on column pgq.topic_info.retention is
-'How long a message is kept at least; null: for ever.';
-comment on column pgq.topic_info.max_bytes is 'How many bytes are kept at least; null: no limit.';
+'How long a message is kept at least, but for max_bytes; null: for ever.';
+comment on column pgq.topic_info.max_bytes is
+'How many bytes are kept at least when the oldest messages go early; null: no limit.';
 comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
@@ -269,8 +270,8 @@ comment on type pgq.queue_info is 'A queue and its settings.';
 comment on column pgq.queue_info.queue is 'Its name.';
 comment on column pgq.queue_info.lease is
 'How long a worker has a job unless the claim says otherwise.';
-comment on column pgq.queue_info.max_attempts is 'Deliveries before a job is dead; null: no limit.';
-comment on column pgq.queue_info.delay is 'From enqueue to the first delivery.';
+comment on column pgq.queue_info.max_attempts is 'Attempts before a job is dead; null: no limit.';
+comment on column pgq.queue_info.delay is 'From enqueue to the first attempt.';
 comment on column pgq.queue_info.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
 comment on column pgq.queue_info.retention is
@@ -280,7 +281,8 @@ comment on column pgq.queue_info.backoff is
 comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
-comment on column pgq.queue_info.archive is 'Whether ack notes the job among the archived ones.';
+comment on column pgq.queue_info.archive is
+'Whether a job that ack finishes, or that expires, is noted among the archived ones.';
 comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
@@ -304,7 +306,7 @@ comment on type pgq.claimed_job is 'A job that the caller has until its lease en
 comment on column pgq.claimed_job.job_id is 'Its id.';
 comment on column pgq.claimed_job.lease_token is
 'What ack, nack, archive_job and extend_lease ask for; one token for all jobs of a claim.';
-comment on column pgq.claimed_job.attempt is 'Which delivery this is, from 1.';
+comment on column pgq.claimed_job.attempt is 'Which attempt this is, from 1.';
 comment on column pgq.claimed_job.leased_until is 'When another worker may get it.';
 comment on column pgq.claimed_job.enqueued_at is 'When it was enqueued.';
 comment on column pgq.claimed_job.priority is '0 (first) to 9 (last).';
@@ -667,8 +669,8 @@ comment on column pgq.queue.partition_id is 'Its id in the message store.';
 comment on column pgq.queue.storage_class_id is 'Where its payloads are stored.';
 comment on column pgq.queue.segment is 'The open segment of its class: where new payloads go.';
 comment on column pgq.queue.lease is 'How long a worker has a job unless the claim says otherwise.';
-comment on column pgq.queue.max_attempts is 'Deliveries before a job is dead; null: no limit.';
-comment on column pgq.queue.delay is 'From enqueue to the first delivery.';
+comment on column pgq.queue.max_attempts is 'Attempts before a job is dead; null: no limit.';
+comment on column pgq.queue.delay is 'From enqueue to the first attempt.';
 comment on column pgq.queue.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
 comment on column pgq.queue.retention is
@@ -676,7 +678,8 @@ comment on column pgq.queue.retention is
 comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
-comment on column pgq.queue.archive is 'Whether ack notes the job in job_archive.';
+comment on column pgq.queue.archive is
+'Whether a job that ack finishes, or that expires, is noted in job_archive.';
 comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
@@ -720,12 +723,12 @@ comment on column pgq.job.partition_id is
 'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';
 comment on column pgq.job.log_offset is
 'The offset of its payload there; in the queue''s own it is the job_id.';
-comment on column pgq.job.expires_at is 'From then on it is never delivered; null: no such time.';
+comment on column pgq.job.expires_at is 'From then on it is never claimed; null: no such time.';
 comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
-comment on column pgq.job.attempt is 'How often it was delivered.';
+comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job.last_attempt is
-'Whether this delivery is the last one that its queue allowed when it was claimed.';
+'Whether this attempt is the last one that its queue allowed when it was claimed.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or nacked.';
@@ -748,13 +751,13 @@ create table pgq.dead_job (
 create index dead_job_queue on pgq.dead_job (queue_id, died_at);
 
 comment on table pgq.dead_job is
-'Jobs that used up their attempts, until redriven, purged or too old.';
+'Jobs that were given up after their last attempt, until redriven, purged or too old.';
 comment on column pgq.dead_job.partition_id is 'Where its payload is stored; see job.';
 comment on column pgq.dead_job.log_offset is 'Where its payload is stored; see job.';
-comment on column pgq.dead_job.attempt is 'How often it was delivered.';
+comment on column pgq.dead_job.attempt is 'How many attempts it had.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
-'Why: the last nack''s error, or that its lease ran out.';
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
 
 create table pgq.job_archive (
     job_id bigint not null,
@@ -772,9 +775,10 @@ create table pgq.job_archive (
 partition by list (segment);
 
 comment on table pgq.job_archive is
-'Finished jobs; a leaf is truncated together with the segment that holds the payloads.';
-comment on column pgq.job_archive.ended_at is 'When it was finished.';
-comment on column pgq.job_archive.outcome is 'acked, or what archive_job was told.';
+'Jobs that were finished or have expired; a leaf is truncated together with the segment that holds
+the payloads.';
+comment on column pgq.job_archive.ended_at is 'When it was finished or expired.';
+comment on column pgq.job_archive.outcome is 'acked, expired, or what archive_job was told.';
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
 'The error of the last nack before it was finished.';
@@ -3436,10 +3440,11 @@ $$;
 
 comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
-partitions (1 to 1024; by default 8): one takes one publishing transaction at a time, so several let
-publishers work side by side; use 1 only for one total order. retention: how long a message is kept
-at least, and at most a third longer; by default 7 days. max_bytes: when given, the oldest messages
-are removed as soon as more than that is stored; at least this much is kept; by default no limit.
+partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
+several let publishers work side by side; use 1 only for one total order. retention: how long a
+message is kept at least, and about a third longer at most; by default 7 days. max_bytes: cleanup
+removes the oldest messages, a segment at a time, also before their retention is over, when all
+younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
 (messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
@@ -3546,9 +3551,9 @@ comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, te
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
-only for messages from before and for messages from after. A new retention or max_bytes is for
-messages published from now on; where there was no retention before, what is stored is kept for the
-new one from now on. no_limit lifts settings: retention, max_bytes.
+before the change and after it, not across. A new retention or max_bytes is for messages published
+from now on; where there was no retention before, what is stored is kept for the new one from now
+on. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -8757,16 +8762,16 @@ comment on function pgq.create_queue(
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
-max_attempts: deliveries before a job is a dead letter; by default 5. delay: from enqueue to the
-first delivery; by default none. job_ttl: from enqueue until an unfinished job expires; by default
-14 days. retention: how long dead letters are kept, counted from when they died, and finished jobs,
-counted from when they were enqueued; by default 14 days. backoff: the delay before the first retry,
-by default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
-share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: ack notes the job among
-the archived ones, which is the default. notify: an enqueue notifies the channel pgq_queue with the
-queue''s name; off by default. no_limit: names of settings that shall have no limit: max_attempts,
-job_ttl, retention. So that it can be called at each start of an application, settings that are not
-given are not compared.
+max_attempts: attempts before a job is a dead letter; by default 5. delay: from enqueue to the first
+attempt; by default none. job_ttl: from enqueue until an unfinished job expires; by default 14 days.
+retention: how long dead letters are kept, counted from when they died, and finished jobs, counted
+from when they were enqueued; by default 14 days. backoff: the delay before the first retry, by
+default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
+share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
+or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
+the channel pgq_queue with the queue''s name; off by default. no_limit: names of settings that shall
+have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
+application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -8888,7 +8893,7 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
-that are stored keep their times; a new lease counts from the next delivery. Where there was no
+that are stored keep their times; a new lease counts from the next claim. Where there was no
 retention before, what is finished is kept for the new one from now on.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
@@ -8942,7 +8947,7 @@ end
 $$;
 
 comment on function pgq.drop_queue(text) is
-'Removes a queue with its jobs, leased and dead ones too.
+'Removes a queue with its jobs, leased, dead and archived ones too.
 Jobs that are enqueued at the same time go with it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
@@ -10183,7 +10188,7 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- The floor rises to the first job that can still be delivered, or else to where it is safe;
+    -- The floor rises to the first job that can still be claimed, or else to where it is safe;
     -- not looking further, for there stand the leases of finished jobs.
     if _raise_floor.label is null then
         select
@@ -13902,8 +13907,9 @@ $$;
 comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
 'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
 It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
-null or an empty array: nothing is. Then up to max_jobs (0 to 100000) jobs are leased and returned
-as by claim_job; 0: none. A paused queue hands out nothing, but what is done is finished.
+null or an empty array: nothing is. They may be of another queue. Then up to max_jobs (0 to 100000)
+jobs are leased and returned as by claim_job; 0: none. A paused queue hands out nothing, but what is
+done is finished.
 Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
 was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
 are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ
@@ -19213,7 +19219,8 @@ comment on column pgq.group_lag.committed_offset is
 'The last offset that the group has processed; 0: none. It reads the next one.';
 comment on column pgq.group_lag.last_offset is
 'The newest offset of the partition; 0: no message yet.';
-comment on column pgq.group_lag.lag is 'How many messages the group has before it.';
+comment on column pgq.group_lag.lag is
+'How many messages the group has still to read, those that retention has removed included.';
 comment on column pgq.group_lag.oldest_published_at is
 'When the next message for the group was published; null: it has caught up.';
 comment on column pgq.group_lag.leased_until is
@@ -19288,7 +19295,9 @@ cross join lateral (
 
 comment on view pgq.queue_stats is 'How many jobs each queue has, by state.';
 comment on column pgq.queue_stats.queue is 'The queue.';
-comment on column pgq.queue_stats.ready is 'Jobs that may be claimed now.';
+comment on column pgq.queue_stats.ready is
+'Jobs that are due, also while the queue is paused, and those that lost their worker on the last
+attempt, until they become dead letters.';
 comment on column pgq.queue_stats.leased is 'Jobs that a worker has.';
 comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
 comment on column pgq.queue_stats.expired is
@@ -19320,12 +19329,13 @@ left join pgq.message as m
     and m.log_offset = d.log_offset;
 
 comment on view pgq.dead_letters is
-'Jobs that used up their attempts; pgq.redrive puts them back, pgq.purge_queue removes them.';
+'Jobs that were given up after their last attempt; pgq.redrive puts them back, pgq.purge_queue
+removes them.';
 comment on column pgq.dead_letters.queue is 'The queue.';
 comment on column pgq.dead_letters.job_id is 'The id of the job.';
-comment on column pgq.dead_letters.attempt is 'How often it was delivered.';
+comment on column pgq.dead_letters.attempt is 'How many attempts it had.';
 comment on column pgq.dead_letters.last_error is
-'What the last nack said, or that its lease ran out.';
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
 comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
 comment on column pgq.dead_letters.label is 'Its label; null: none.';
@@ -19358,13 +19368,13 @@ left join pgq.message as m
     and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
-'Finished jobs, until they are older than the retention of their queue.';
+'Jobs that were finished or have expired, until they are older than the retention of their queue.';
 comment on column pgq.archived_jobs.queue is 'The queue.';
 comment on column pgq.archived_jobs.job_id is 'The id of the job.';
 comment on column pgq.archived_jobs.outcome is 'acked, expired, or what archive_job was told.';
-comment on column pgq.archived_jobs.attempt is 'How often it was delivered.';
+comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
-comment on column pgq.archived_jobs.ended_at is 'When it was finished.';
+comment on column pgq.archived_jobs.ended_at is 'When it was finished or expired.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
 comment on column pgq.archived_jobs.label is 'Its label; null: none.';
@@ -19473,7 +19483,7 @@ comment on column pgq.enqueue_rows.payload is 'Its content as JSON; null when it
 comment on column pgq.enqueue_rows.key is 'The key of the job; null: none.';
 comment on column pgq.enqueue_rows.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.enqueue_rows.delay is
-'An interval to the first delivery; null: the queue''s.';
+'An interval to the first attempt; null: the queue''s.';
 comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';

@@ -93,8 +93,8 @@ comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, te
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
-only for messages from before and for messages from after. A new retention or max_bytes is for
-messages published from now on; where there was no retention before, what is stored is kept for the
-new one from now on. no_limit lifts settings: retention, max_bytes.
+before the change and after it, not across. A new retention or max_bytes is for messages published
+from now on; where there was no retention before, what is stored is kept for the new one from now
+on. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -30,7 +30,7 @@ class Consuming(Calling):
         gets messages of that partition, and a rollback gives them back: what the caller writes in
         the same transaction happens exactly once for each message.
 
-        Raises OffsetOutOfRange when retention has overtaken the group.
+        Raises OffsetOutOfRange when retention has removed the next message.
         """
         return self._rows(
             Message,
@@ -53,7 +53,7 @@ class Consuming(Calling):
 
         Read them with `fetch_range`.
 
-        Raises OffsetOutOfRange when retention has overtaken the group.
+        Raises OffsetOutOfRange when retention has removed the next message.
         """
         return self._row_or_none(
             OffsetRange,
@@ -117,7 +117,7 @@ class Consuming(Calling):
     ) -> list[Message]:
         """Look at the group's next messages and move nothing; `commit_offset` moves the position.
 
-        Raises OffsetOutOfRange when retention has overtaken the group.
+        Raises OffsetOutOfRange when retention has removed the next message.
         """
         return self._rows(
             Message,
@@ -137,9 +137,9 @@ class Consuming(Calling):
         *,
         lease_token: UUID | None = None,
     ) -> int:
-        """Note that all messages up to `last_offset` are consumed; returns the committed offset.
+        """Note that all messages up to `last_offset` are processed; returns the committed offset.
 
-        That is the last offset that the group has done with, 0 before the first; the group goes on
+        That is the last offset that the group has processed, 0 before the first; the group goes on
         at the next one. A lower `last_offset` changes nothing. After `poll` pass its lease token;
         the lease ends with the last message that it gave.
 
@@ -172,7 +172,7 @@ class Consuming(Calling):
         before, another member gets them again. While a partition is leased no other member gets
         anything of it, so its messages stay in order.
 
-        Raises OffsetOutOfRange when retention has overtaken the group.
+        Raises OffsetOutOfRange when retention has removed the next message.
         """
         return self._rows(
             LeasedMessage,
@@ -195,7 +195,7 @@ class Consuming(Calling):
     ) -> bool:
         """Let the lease last for `lease` (30 seconds) from now; it is never shortened.
 
-        False: it is lost, stop working on its messages.
+        False: that lease has ended, stop working on its messages.
         """
         return self._value(
             bool,

@@ -21,10 +21,11 @@ class Operations(Calling):
     """Housekeeping and figures."""
 
     def cleanup(self) -> list[CleanupAction]:
-        """Remove what retention says may go, and trim the books; returns what was done.
+        """Remove what is not kept any more, in bounded pieces; returns what was done.
 
-        Delivery never depends on it. Run it every minute or so, from anywhere, in a transaction of
-        its own (READ COMMITTED, or ActiveSqlTransaction is raised).
+        After one with the action `more`, call it again at once. Delivery never depends on it. Run
+        it every minute or so, from anywhere, in a transaction of its own (READ COMMITTED, or
+        ActiveSqlTransaction is raised).
         """
         return self._rows(CleanupAction, "cleanup")
 
@@ -51,5 +52,5 @@ class Operations(Calling):
         return self._view(DeadLetter, "dead_letters", queue=queue)
 
     def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
-        """The finished jobs that retention has not removed yet."""
+        """The jobs that were finished or have expired, until retention removes them."""
         return self._view(ArchivedJob, "archived_jobs", queue=queue)
