@@ -16,7 +16,7 @@ __all__ = ["Line", "Results", "Samples", "lines_of", "put_into"]
 Samples = Mapping[str, Sequence[Mapping[str, float]]]
 
 SUBJECT = "pgq"
-EARLIER = "0.1.0"
+EARLIER = "earlier"
 COMPARED = ("primitives", EARLIER, SUBJECT)
 
 HEADINGS = (

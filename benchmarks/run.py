@@ -1,4 +1,4 @@
-"""Measure pgq beside a plain table, the published primitives and 0.1.0, and print the ratios."""
+"""Measure pgq beside a plain table, published primitives and its first draft; print the ratios."""
 
 from __future__ import annotations
 

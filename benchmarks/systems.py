@@ -83,7 +83,7 @@ SYSTEMS: Mapping[str, System] = {
     for system in (
         System(name="bound", folder=HERE / "bound"),
         System(name="primitives", folder=HERE / "primitives"),
-        System(name="0.1.0", folder=HERE / "pgq_0_1_0"),
+        System(name="earlier", folder=HERE / "pgq_earlier"),
         System(name="pgq", folder=HERE / "pgq", installed_from=install_script()),
     )
 }

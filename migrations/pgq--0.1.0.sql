@@ -59,8 +59,10 @@ create type pgq.cleanup_action as (
 
 comment on type pgq.cleanup_action is 'One thing that cleanup did.';
 comment on column pgq.cleanup_action.action is
-'What: jobs expired, segment truncated, busy and so on.';
-comment on column pgq.cleanup_action.target is 'To which queue, group or segment.';
+'What: one of the actions that the comment of cleanup lists.';
+comment on column pgq.cleanup_action.target is
+'To what: a queue, a group as topic/group, a write_id, a segment; for busy and more, the part of the
+work.';
 comment on column pgq.cleanup_action.amount is 'To how many.';
 
 -- ==== sql/store/types.sql
@@ -88,8 +90,9 @@ comment on type pgq.topic_info is 'A topic and its settings.';
 comment on column pgq.topic_info.topic is 'Its name.';
 comment on column pgq.topic_info.partitions is 'The number of its partitions.';
 comment on column pgq.topic_info.retention is
-'How long a message is kept at least; null: for ever.';
-comment on column pgq.topic_info.max_bytes is 'How many bytes are kept at least; null: no limit.';
+'How long a message is kept at least, but for max_bytes; null: for ever.';
+comment on column pgq.topic_info.max_bytes is
+'How many bytes are kept at least when the oldest messages go early; null: no limit.';
 comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
@@ -273,8 +276,8 @@ comment on type pgq.queue_info is 'A queue and its settings.';
 comment on column pgq.queue_info.queue is 'Its name.';
 comment on column pgq.queue_info.lease is
 'How long a worker has a job unless the claim says otherwise.';
-comment on column pgq.queue_info.max_attempts is 'Deliveries before a job is dead; null: no limit.';
-comment on column pgq.queue_info.delay is 'From enqueue to the first delivery.';
+comment on column pgq.queue_info.max_attempts is 'Attempts before a job is dead; null: no limit.';
+comment on column pgq.queue_info.delay is 'From enqueue to the first attempt.';
 comment on column pgq.queue_info.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
 comment on column pgq.queue_info.retention is
@@ -284,7 +287,8 @@ comment on column pgq.queue_info.backoff is
 comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
-comment on column pgq.queue_info.archive is 'Whether ack notes the job among the archived ones.';
+comment on column pgq.queue_info.archive is
+'Whether a job that ack finishes, or that expires, is noted among the archived ones.';
 comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
@@ -308,7 +312,7 @@ comment on type pgq.claimed_job is 'A job that the caller has until its lease en
 comment on column pgq.claimed_job.job_id is 'Its id.';
 comment on column pgq.claimed_job.lease_token is
 'What ack, nack, archive_job and extend_lease ask for; one token for all jobs of a claim.';
-comment on column pgq.claimed_job.attempt is 'Which delivery this is, from 1.';
+comment on column pgq.claimed_job.attempt is 'Which attempt this is, from 1.';
 comment on column pgq.claimed_job.leased_until is 'When another worker may get it.';
 comment on column pgq.claimed_job.enqueued_at is 'When it was enqueued.';
 comment on column pgq.claimed_job.priority is '0 (first) to 9 (last).';
@@ -673,8 +677,8 @@ comment on column pgq.queue.partition_id is 'Its id in the message store.';
 comment on column pgq.queue.storage_class_id is 'Where its payloads are stored.';
 comment on column pgq.queue.segment is 'The open segment of its class: where new payloads go.';
 comment on column pgq.queue.lease is 'How long a worker has a job unless the claim says otherwise.';
-comment on column pgq.queue.max_attempts is 'Deliveries before a job is dead; null: no limit.';
-comment on column pgq.queue.delay is 'From enqueue to the first delivery.';
+comment on column pgq.queue.max_attempts is 'Attempts before a job is dead; null: no limit.';
+comment on column pgq.queue.delay is 'From enqueue to the first attempt.';
 comment on column pgq.queue.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
 comment on column pgq.queue.retention is
@@ -682,7 +686,8 @@ comment on column pgq.queue.retention is
 comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
-comment on column pgq.queue.archive is 'Whether ack notes the job in job_archive.';
+comment on column pgq.queue.archive is
+'Whether a job that ack finishes, or that expires, is noted in job_archive.';
 comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
@@ -726,12 +731,12 @@ comment on column pgq.job.partition_id is
 'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';
 comment on column pgq.job.log_offset is
 'The offset of its payload there; in the queue''s own it is the job_id.';
-comment on column pgq.job.expires_at is 'From then on it is never delivered; null: no such time.';
+comment on column pgq.job.expires_at is 'From then on it is never claimed; null: no such time.';
 comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
-comment on column pgq.job.attempt is 'How often it was delivered.';
+comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job.last_attempt is
-'Whether this delivery is the last one that its queue allowed when it was claimed.';
+'Whether this attempt is the last one that its queue allowed when it was claimed.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or nacked.';
@@ -754,13 +759,13 @@ create table pgq.dead_job (
 create index dead_job_queue on pgq.dead_job (queue_id, died_at);
 
 comment on table pgq.dead_job is
-'Jobs that used up their attempts, until redriven, purged or too old.';
+'Jobs that were given up after their last attempt, until redriven, purged or too old.';
 comment on column pgq.dead_job.partition_id is 'Where its payload is stored; see job.';
 comment on column pgq.dead_job.log_offset is 'Where its payload is stored; see job.';
-comment on column pgq.dead_job.attempt is 'How often it was delivered.';
+comment on column pgq.dead_job.attempt is 'How many attempts it had.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
-'Why: the last nack''s error, or that its lease ran out.';
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
 
 create table pgq.job_archive (
     job_id bigint not null,
@@ -778,9 +783,10 @@ create table pgq.job_archive (
 partition by list (segment);
 
 comment on table pgq.job_archive is
-'Finished jobs; a leaf is truncated together with the segment that holds the payloads.';
-comment on column pgq.job_archive.ended_at is 'When it was finished.';
-comment on column pgq.job_archive.outcome is 'acked, or what archive_job was told.';
+'Jobs that were finished or have expired; a leaf is truncated together with the segment that holds
+the payloads.';
+comment on column pgq.job_archive.ended_at is 'When it was finished or expired.';
+comment on column pgq.job_archive.outcome is 'acked, expired, or what archive_job was told.';
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
 'The error of the last nack before it was finished.';
@@ -1063,7 +1069,7 @@ begin
             using errcode = '22004';
     end if;
     if _check_name.name !~ '^[A-Za-z0-9._-]{1,63}$' or _check_name.name ~ '^pg_' then
-        raise exception 'argument "%" is not a valid name', _check_name.argument
+        raise exception 'argument "%" must be a valid name', _check_name.argument
             using errcode = '22023',
                 detail = format('Given: "%s".', left(_check_name.name, 100)),
                 hint = 'A name has 1 to 63 characters out of A-Z, a-z, 0-9, ".", "_" and "-", '
@@ -1091,12 +1097,10 @@ begin
             using errcode = '22004';
     end if;
     if _check_count.number not between _check_count.lowest and _check_count.highest then
-        raise exception 'argument "%" is out of range', _check_count.argument
+        raise exception 'argument "%" must be from % to %',
+            _check_count.argument, _check_count.lowest, _check_count.highest
             using errcode = '22023',
-                detail = format(
-                    'Given: %s; allowed: %s to %s.',
-                    _check_count.number, _check_count.lowest, _check_count.highest
-                );
+                detail = format('Given: %s.', _check_count.number);
     end if;
 end
 $$;
@@ -1130,13 +1134,15 @@ begin
         or _check_interval.length > interval '36500 days'
         or (_check_interval.length = interval '0' and not _check_interval.zero_allowed)
     then
-        raise exception 'argument "%" is out of range', _check_interval.argument
+        raise exception 'argument "%" must be %',
+            _check_interval.argument,
+            case
+                when _check_interval.zero_allowed then 'from 0 to 36500 days'
+                else 'more than 0 and at most 36500 days'
+            end
             using errcode = '22023',
                 detail = format('Given: %s.', _check_interval.length),
-                hint = case
-                    when _check_interval.zero_allowed then 'It must be from 0 to 36500 days.'
-                    else 'It must be more than 0 and at most 36500 days.'
-                end || ' No part of it may be negative.';
+                hint = 'No part of it may be negative.';
     end if;
 end
 $$;
@@ -1155,17 +1161,13 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_content.payload is null and _check_content.body is null then
-        raise exception 'a message needs a payload or a body'
-            using errcode = '22004',
+    if (_check_content.payload is null) = (_check_content.body is null) then
+        raise exception '"payload", "body": exactly one is needed'
+            using errcode = case when _check_content.payload is null then '22004' else '22023' end,
                 hint = 'Pass payload (jsonb) or body (bytea). JSON null is ''null''::jsonb.';
     end if;
-    if _check_content.payload is not null and _check_content.body is not null then
-        raise exception 'a message has either a payload or a body, not both'
-            using errcode = '22023';
-    end if;
     if jsonb_typeof(_check_content.headers) <> 'object' then
-        raise exception 'headers must be a JSON object'
+        raise exception 'argument "headers" must be a JSON object'
             using errcode = '22023',
                 detail = format('Given: a JSON %s.', jsonb_typeof(_check_content.headers));
     end if;
@@ -1173,7 +1175,7 @@ end
 $$;
 
 comment on function pgq._check_content(jsonb, jsonb, bytea) is
-'Refuses a message without content (22004), with two contents, or with odd headers (22023).';
+'Refuses a message or job without content (22004), with two contents, or with odd headers (22023).';
 
 -- ==== sql/shared/_check_batch.sql
 
@@ -1195,9 +1197,9 @@ declare
     gap integer;
 begin
     if (_check_batch.payloads is null) = (_check_batch.bodies is null) then
-        raise exception 'a batch needs either payloads or bodies'
+        raise exception '"payloads", "bodies": exactly one is needed'
             using errcode = case when _check_batch.payloads is null then '22004' else '22023' end,
-                hint = 'Pass one of payloads (jsonb[]) and bodies (bytea[]).';
+                hint = 'Pass payloads (jsonb[]) or bodies (bytea[]). JSON null is ''null''::jsonb.';
     end if;
     if array_ndims(_check_batch.payloads) > 1 or array_ndims(_check_batch.bodies) > 1
         or array_ndims(_check_batch.keys) > 1 or array_ndims(_check_batch.headers) > 1
@@ -1226,9 +1228,10 @@ begin
         array_position(_check_batch.bodies, null) - array_lower(_check_batch.bodies, 1)
     );
     if gap is not null then
-        raise exception 'a batch must not contain null'
+        raise exception 'argument "%" must not contain null',
+            case when _check_batch.payloads is null then 'bodies' else 'payloads' end
             using errcode = '22004',
-                detail = format('Message %s of %s is null; nothing was stored.', gap + 1, size);
+                detail = format('Number %s of %s is null; nothing was stored.', gap + 1, size);
     end if;
     if _check_batch.headers is not null
         and exists (
@@ -1236,7 +1239,7 @@ begin
             where jsonb_typeof(h.header) <> 'object'
         )
     then
-        raise exception 'headers must be JSON objects'
+        raise exception 'argument "headers" must contain nothing but JSON objects'
             using errcode = '22023';
     end if;
     return size;
@@ -1285,7 +1288,7 @@ declare
     twice text;
 begin
     if not coalesce(_check_no_limit.no_limit, '{}') <@ allowed then
-        raise exception 'argument "no_limit" names a setting that cannot be lifted'
+        raise exception 'argument "no_limit" must name nothing but settings with a limit to lift'
             using errcode = '22023',
                 detail = format(
                     'Given: %s; allowed: %s.',
@@ -1300,9 +1303,9 @@ begin
     where g.key = any(_check_no_limit.no_limit);
 
     if twice is not null then
-        raise exception 'argument "%" is given, and "no_limit" lifts it', twice
+        raise exception '"%" and "no_limit" exclude each other', twice
             using errcode = '22023',
-                hint = format('Give "%s" or name it in "no_limit", not both.', twice);
+                detail = format('"no_limit" names "%s", which is given.', twice);
     end if;
 end
 $$;
@@ -2029,7 +2032,8 @@ create function pgq._fail_out_of_range(
     partition integer,
     log_offset bigint,
     first_available bigint,
-    last_available bigint
+    last_available bigint,
+    for_group boolean
 )
 returns void
 language plpgsql
@@ -2046,16 +2050,19 @@ begin
                 _fail_out_of_range.first_available, _fail_out_of_range.last_available
             ),
             hint = case
-                when _fail_out_of_range.log_offset < _fail_out_of_range.first_available then
-                    'Retention has removed it. Use pgq.seek, or let the group skip what is gone.'
-                else
+                when _fail_out_of_range.log_offset > _fail_out_of_range.last_available then
                     'It is not published yet, or not visible here: not committed or replicated.'
+                when _fail_out_of_range.for_group then
+                    'Retention has removed it. Use pgq.seek, or let the group skip what is gone, '
+                    'by pgq.alter_group with out_of_range => ''skip''.'
+                else
+                    'Retention has removed it. pgq.list_offsets shows what is there.'
             end;
 end
 $$;
 
-comment on function pgq._fail_out_of_range(text, integer, bigint, bigint, bigint) is
-'Raises MQ004 with the offsets that there are.';
+comment on function pgq._fail_out_of_range(text, integer, bigint, bigint, bigint, boolean) is
+'Raises MQ004 with the offsets that there are; for_group: a group was to read it next.';
 
 -- ==== sql/log/_fail_lease_lost.sql
 
@@ -2803,7 +2810,7 @@ comment on function pgq.list_offsets(text, timestamptz) is
 An empty partition has last_offset = first_offset - 1. With published_at, log_offset is the first
 that was published then or later, last_offset + 1 when there is none; else it is null. Whatever is
 published later gets higher offsets, so ranges planned from here stay as they are.
-Errors: MQ001 unknown topic, 22004 no topic.';
+Errors: MQ001 unknown topic, 22004 a required argument is null.';
 
 -- ==== sql/log/check_range.sql
 
@@ -2881,7 +2888,8 @@ begin
                     else greatest(check_range.first_offset, last_available + 1)
                 end,
                 first_available,
-                last_available
+                last_available,
+                false
             );
         end if;
     end if;
@@ -2895,9 +2903,9 @@ comment on function pgq.check_range(text, integer, bigint, bigint) is
 Read a range by it: select ... from pgq.messages where partition_id = (select
 pgq.check_range(...)) and log_offset between ...; so a range that is not there any more, or not
 yet, is an error there too.
-Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
-not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
-partition, 22004 null.';
+Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
+published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
+22004 a required argument is null.';
 
 -- ==== sql/log/_partition_figures.sql
 
@@ -3645,18 +3653,19 @@ $$;
 
 comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
-partitions (1 to 1024; by default 8): one takes one publishing transaction at a time, so several let
-publishers work side by side; use 1 only for one total order. retention: how long a message is kept
-at least, and at most a third longer; by default 7 days. max_bytes: when given, the oldest messages
-are removed as soon as more than that is stored; at least this much is kept; by default no limit.
+partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
+several let publishers work side by side; use 1 only for one total order. retention: how long a
+message is kept at least, and about a third longer at most; by default 7 days. max_bytes: cleanup
+removes the oldest messages, a segment at a time, also before their retention is over, when all
+younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
 (messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
 different ones. So that it can be called at each start of an application, settings that are not
 given are not compared.
-Errors: MQ005 the topic exists with other settings than those given, 22023 bad name or setting,
-22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when
-another transaction was first (try again).';
+Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
+null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';
 
 -- ==== sql/log/alter_topic.sql
 
@@ -3717,7 +3726,7 @@ begin
         settings.partitions, settings.retention, settings.max_bytes
     );
     if settings.partitions < target.partitions then
-        raise exception 'the partitions of a topic cannot become fewer'
+        raise exception 'argument "partitions" must not be lower than before'
             using errcode = '22023',
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
@@ -3755,11 +3764,12 @@ comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, te
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
-only for messages from before and for messages from after. A new retention or max_bytes is for
-messages published from now on; where there was no retention before, what is stored is kept for the
-new one from now on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts settings: retention, max_bytes.
-Errors: MQ001 unknown topic, 22023 bad settings, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first (try again).';
+before the change and after it, not across. A new retention or max_bytes is for messages published
+from now on; where there was no retention before, what is stored is kept for the new one from now
+on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts
+settings: retention, max_bytes.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/drop_topic.sql
 
@@ -3803,8 +3813,8 @@ $$;
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
-Errors: MQ001 unknown topic, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first.';
+Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/log/list_topics.sql
 
@@ -3962,8 +3972,8 @@ now on); of a group that exists it is not compared. out_of_range: what happens w
 removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
 oldest that is there.
 Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
-22023 bad name or setting, 22004 no name, 40001 under REPEATABLE READ or
-SERIALIZABLE when the topic got another group or setting since the transaction began (try again).';
+22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/log/alter_group.sql
 
@@ -4027,8 +4037,8 @@ $$;
 comment on function pgq.alter_group(text, text, text) is
 'Changes settings of a consumer group and returns it; what is null stays as it is.
 See create_group for the settings. It waits for transactions that consume for the group.
-Errors: MQ001 unknown topic, MQ003 unknown group, 22023 bad setting, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first (try again).';
+Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
+setting, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/drop_group.sql
 
@@ -4075,8 +4085,8 @@ $$;
 
 comment on function pgq.drop_group(text, text) is
 'Removes a consumer group with its positions; waits for transactions that consume for it.
-Errors: MQ001 unknown topic, MQ003 unknown group, 40001 under REPEATABLE READ or SERIALIZABLE when
-another transaction was first.';
+Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/list_groups.sql
 
@@ -5308,9 +5318,9 @@ same length. With a partition named, all go there; else each goes to the partiti
 without keys, all go to one partition that is free. In each partition they stand in the order of
 the array. The partitions are locked for other publishers until the transaction ends. An empty
 array writes nothing.
-Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 no content or a null in it, 22023 two
-contents or arrays of other lengths, 40001 under REPEATABLE READ or SERIALIZABLE when another
-publisher was first.';
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
+content, or a null in it, 22023 two contents, arrays of other lengths, or headers that are no
+objects, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/publish.sql
 
@@ -5846,9 +5856,9 @@ comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
 locked for other publishers until the transaction ends: publish last, or commit soon.
-Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 no content, 22023 two contents or
-headers that are no object, 40001 under REPEATABLE READ or SERIALIZABLE when another publisher was
-first (try again).';
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
+content, 22023 two contents, or headers that are no object, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/log/_lock_group.sql
 
@@ -6081,7 +6091,8 @@ begin
                         state.partition,
                         state.next_offset,
                         first_available,
-                        state.last_offset
+                        state.last_offset,
+                        true
                     );
                 end if;
                 claimed.first_offset := first_available;
@@ -6616,9 +6627,9 @@ transaction is rolled back, or the client dies, the messages are delivered again
 partition it takes one that has messages and that no other member holds, so members can join and
 leave at any time; other members skip that partition until this transaction ends. max_messages: 1 to
 1000000.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when another member
-was first.';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/fetch_range.sql
 
@@ -6950,11 +6961,14 @@ begin
             fetch_range.topic,
             fetch_range.partition,
             case
-                when fetch_range.first_offset < s.first_available then fetch_range.first_offset
+                when fetch_range.first_offset < s.first_available
+                    or fetch_range.last_offset <= s.last_available
+                    then fetch_range.first_offset
                 else greatest(fetch_range.first_offset, s.last_available + 1)
             end,
             s.first_available,
-            s.last_available
+            s.last_available,
+            false
         )
         from (
             select
@@ -6970,9 +6984,9 @@ comment on function pgq.fetch_range(text, integer, bigint, bigint) is
 'Returns the messages of a partition from first_offset to last_offset, both included, in order.
 Reads only: no position moves, and it works on a standby. An empty range (first above last) gives
 no rows.
-Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
-not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
-partition, 22004 null.';
+Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
+published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
+22004 a required argument is null.';
 
 -- ==== sql/log/consume.sql
 
@@ -7690,7 +7704,10 @@ It is claim_offsets and fetch_range in one. The position moves in this transacti
 writes in it happens exactly once for each message, and after a rollback the messages are given out
 again. No row: nothing to read for this member now. All rows are of one partition, in order.
 max_messages: 1 to 1000000.
-Errors: those of claim_offsets, and 40001 when retention removes what is being read (try again).';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 above
+READ COMMITTED when another transaction was first, or at any level when retention removes what is
+being read (try again).';
 
 -- ==== sql/log/fetch.sql
 
@@ -7754,7 +7771,8 @@ begin
                         place.partition,
                         place.next_offset,
                         first_available,
-                        place.newest_offset
+                        place.newest_offset,
+                        true
                     );
                 end if;
                 place.next_offset := first_available;
@@ -7782,7 +7800,8 @@ begin
                 place.partition,
                 place.next_offset,
                 place.next_offset + 1,
-                place.newest_offset
+                place.newest_offset,
+                true
             );
         end if;
 
@@ -7798,8 +7817,9 @@ Twice in a row it returns the same messages; commit_offset moves the position. W
 partition, those of all partitions one after the other, up to max_messages (1 to 1000000). Use it
 where the caller makes sure that each partition has one reader; poll does that by leases. Reads
 only, so it works on a standby.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22023 bad max_messages.';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 when
+retention removes what is being read (try again).';
 
 -- ==== sql/log/poll.sql
 
@@ -8159,9 +8179,10 @@ when the lease runs out another member gets the same messages. All rows are of o
 order, with one token. No row: nothing to read for this member now. The lease is counted by the
 clock, not from the begin of the transaction; commit before working, else nobody else sees the
 lease. max_messages: 1 to 1000000; lease: more than 0.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22023 bad arguments, 40001 under REPEATABLE READ when another
-member was first, or when retention removes what is being read (try again).';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or lease, 40001
+above READ COMMITTED when another transaction was first, or at any level when retention removes
+what is being read (try again).';
 
 -- ==== sql/log/extend_poll.sql
 
@@ -8215,11 +8236,13 @@ end
 $$;
 
 comment on function pgq.extend_poll(text, text, integer, uuid, interval) is
-'Extends the lease of a partition that poll gave; false when the caller does not hold it any more.
+'Extends the lease of a partition that poll gave; false when that lease has ended.
 It then lasts for the given time from now, or as long as before where that is longer. False: the
-lease has ended or was never the caller''s; stop working on its messages.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 and 22023 bad
-arguments.';
+lease has run out, also when no other member got the partition, or was never the caller''s; stop
+working on its messages.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
+argument is null, 22023 bad lease, 40001 above READ COMMITTED when another transaction was first
+(try again).';
 
 -- ==== sql/log/release_poll.sql
 
@@ -8264,8 +8287,10 @@ $$;
 
 comment on function pgq.release_poll(text, text, integer, uuid) is
 'Gives back a partition that poll leased; false when the caller does not hold it any more.
-What was not committed goes to the next member at once.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 null argument.';
+What was not committed goes to the next member at once. A lease that has run out still counts as
+long as no other member got the partition.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
+argument is null, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/commit_offset.sql
 
@@ -8308,7 +8333,8 @@ begin
             state.partition,
             commit_offset.committed_offset,
             pgq._first_available(state.partition_id),
-            state.last_offset
+            state.last_offset,
+            false
         );
     end if;
 
@@ -8347,10 +8373,10 @@ The position, which is the offset that the group reads next, is one more. A lowe
 nothing, so a repeated call is harmless; to go back use seek. It returns the committed offset. With
 the lease token of poll, the lease ends when the last message that poll gave is committed; a lower
 offset keeps the lease.
-Errors: MQ004 committed_offset is above the newest message, MQ006 the partition is leased to another
-member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
-MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
-member was first.';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest message,
+MQ006 the partition is leased to another member, or was since (it would get the messages again),
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,
+40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/seek.sql
 
@@ -8381,11 +8407,11 @@ declare
     first_available bigint;
 begin
     if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
-        raise exception 'seek needs exactly one of log_offset, published_at and start'
+        raise exception '"log_offset", "published_at", "start": exactly one is needed'
             using errcode = '22023';
     end if;
     if seek.log_offset is not null and seek.partition is null then
-        raise exception 'seek to an offset needs a partition'
+        raise exception 'argument "partition" must be given with "log_offset"'
             using errcode = '22023';
     end if;
     if seek.start not in ('earliest', 'latest') then
@@ -8417,7 +8443,7 @@ begin
 
         if moved.position not between first_available and state.last_offset + 1 then
             perform pgq._fail_out_of_range(
-                seek.topic, number, seek.log_offset, first_available, state.last_offset
+                seek.topic, number, seek.log_offset, first_available, state.last_offset, false
             );
         end if;
 
@@ -8432,9 +8458,9 @@ comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
 The position is the offset that the group reads next. Give one of: log_offset (that message is read
 next; needs a partition), published_at (the first message published then or later is read next),
 start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
-Errors: MQ004 there is no such offset, MQ001 unknown topic, MQ003 unknown group, MQ007 unknown
-partition, 22023 not exactly one target, or a bad one, 40001 under REPEATABLE READ when another
-member was first.';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
+partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
+above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/_clean_positions.sql
 
@@ -8685,7 +8711,7 @@ as $$
 #variable_conflict use_column
 begin
     if length(_check_label.label) > 255 then
-        raise exception 'a label has at most 255 characters'
+        raise exception 'a label must have at most 255 characters'
             using errcode = '22023';
     end if;
 end
@@ -8723,7 +8749,7 @@ begin
     if _check_queue_settings.settings.job_ttl is not null then
         perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
         if _check_queue_settings.settings.delay >= _check_queue_settings.settings.job_ttl then
-            raise exception 'the delay must be shorter than job_ttl'
+            raise exception 'argument "delay" must be shorter than "job_ttl"'
                 using errcode = '22023',
                     detail = format(
                         'Delay: %s; job_ttl: %s.',
@@ -9005,19 +9031,19 @@ comment on function pgq.create_queue(
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
-max_attempts: deliveries before a job is a dead letter; by default 5. delay: from enqueue to the
-first delivery; by default none. job_ttl: from enqueue until an unfinished job expires; by default
-14 days. retention: how long dead letters are kept, counted from when they died, and finished jobs,
-counted from when they were enqueued; by default 14 days. backoff: the delay before the first retry,
-by default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
-share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: ack notes the job among
-the archived ones, which is the default. notify: an enqueue notifies the channel pgq_queue with the
-queue''s name; off by default. no_limit: names of settings that shall have no limit: max_attempts,
-job_ttl, retention. So that it can be called at each start of an application, settings that are not
-given are not compared.
-Errors: MQ005 the queue exists with other settings than those given, 22023 bad name or setting,
-22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
-again).';
+max_attempts: attempts before a job is a dead letter; by default 5. delay: from enqueue to the first
+attempt; by default none. job_ttl: from enqueue until an unfinished job expires; by default 14 days.
+retention: how long dead letters are kept, counted from when they died, and finished jobs, counted
+from when they were enqueued; by default 14 days. backoff: the delay before the first retry, by
+default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
+share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
+or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
+the channel pgq_queue with the queue''s name; off by default. no_limit: names of settings that shall
+have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
+application, settings that are not given are not compared.
+Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
+null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';
 
 -- ==== sql/queue/alter_queue.sql
 
@@ -9136,10 +9162,10 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
-that are stored keep their times; a new lease counts from the next delivery. Where there was no
+that are stored keep their times; a new lease counts from the next claim. Where there was no
 retention before, what is finished is kept for the new one from now on.
-Errors: MQ002 unknown queue, 22023 bad settings, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/drop_queue.sql
 
@@ -9190,9 +9216,10 @@ end
 $$;
 
 comment on function pgq.drop_queue(text) is
-'Removes a queue with its jobs, leased and dead ones too.
+'Removes a queue with its jobs, leased, dead and archived ones too.
 Jobs that are enqueued at the same time go with it.
-Errors: MQ002 unknown queue.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/queue/list_queues.sql
 
@@ -9244,7 +9271,8 @@ comment on function pgq.pause_queue(text) is
 'Stops handing out jobs of a queue until resume_queue, and returns the queue.
 A paused queue stays paused. Enqueueing continues, and workers can still finish the jobs that they
 have.
-Errors: MQ002 unknown queue.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/queue/resume_queue.sql
 
@@ -9276,7 +9304,8 @@ $$;
 comment on function pgq.resume_queue(text) is
 'Hands out the jobs of a queue again after pause_queue, and returns the queue.
 Nothing changes if it is not paused.
-Errors: MQ002 unknown queue.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/queue/purge_queue.sql
 
@@ -9313,8 +9342,9 @@ begin
         perform pgq._fail_unknown_queue(purge_queue.queue);
     end if;
     if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
-        raise exception 'purge_queue needs either dead_only => true or all_jobs => true'
-            using errcode = '22023';
+        raise exception '"dead_only", "all_jobs": exactly one is needed'
+            using errcode = '22023',
+                hint = 'Pass dead_only => true, or all_jobs => true.';
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -9363,7 +9393,8 @@ comment on function pgq.purge_queue(text, boolean, boolean) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
 too; a worker that still has one of them gets false from ack. Archived jobs stay.
-Errors: MQ002 unknown queue, 22023 neither of both is true, or both are.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
+both are, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_due_at.sql
 
@@ -9384,7 +9415,7 @@ declare
     due_at timestamptz;
 begin
     if _due_at.delay is not null and _due_at.run_at is not null then
-        raise exception 'give either delay or run_at, not both'
+        raise exception '"delay" and "run_at" exclude each other'
             using errcode = '22023';
     end if;
     if _due_at.delay is not null then
@@ -9812,9 +9843,9 @@ Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once t
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
 for by claims; headers (a JSON object) and key travel with the job.
-Errors: MQ002 unknown queue, 22004 no content, 22023 bad argument, or the job would expire before
-it is due, 40001 under REPEATABLE READ or SERIALIZABLE when the queue was changed since the
-transaction began (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
+or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
+first (try again).';
 
 -- ==== sql/queue/enqueue_batch.sql
 
@@ -10200,8 +10231,9 @@ comment on function pgq.enqueue_batch(
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
 the same length; delay, run_at and priority are those of all. An empty array adds nothing.
-Errors: MQ002 unknown queue, 22004 no content or a null in it, 22023 bad argument, arrays of other
-lengths, or the jobs would expire before they are due.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
+bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_bury.sql
 
@@ -10437,7 +10469,7 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- The floor rises to the first job that can still be delivered, or else to where it is safe;
+    -- The floor rises to the first job that can still be claimed, or else to where it is safe;
     -- not looking further, for there stand the leases of finished jobs.
     if _raise_floor.label is null then
         select
@@ -12253,7 +12285,8 @@ in a transaction that is rolled back, or whose client dies before commit, has no
 how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused.
-Errors: MQ002 unknown queue, 22023 bad arguments.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs or lease, 40001
+above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_still_leased.sql
 
@@ -14155,12 +14188,13 @@ $$;
 comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
 'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
 It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
-null or an empty array: nothing is. Then up to max_jobs (0 to 100000) jobs are leased and returned
-as by claim_job; 0: none. A paused queue hands out nothing, but what is done is finished.
-Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or
-claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 job_ids without lease_token, 22023
-bad arguments, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
-again).';
+null or an empty array: nothing is. They may be of another queue. Then up to max_jobs (0 to 100000)
+jobs are leased and returned as by claim_job; 0: none. A paused queue hands out nothing, but what is
+done is finished.
+Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
+was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
+are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ
+COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/ack.sql
 
@@ -14685,8 +14719,8 @@ comment on function pgq.ack(bigint, uuid) is
 The queue notes it among the archived jobs, unless its archive setting is off. False, and nothing
 changed: the token is not that of the latest claim, or the job is finished already. A lease that
 has run out still counts as long as no other worker got the job.
-Errors: 22004 null argument, 40001 under REPEATABLE READ or SERIALIZABLE when the job was changed
-since the transaction began (try again).';
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
 
 -- ==== sql/queue/ack_batch.sql
 
@@ -14715,7 +14749,8 @@ $$;
 comment on function pgq.ack_batch(bigint[], uuid) is
 'Finishes jobs of one claim and returns the ids of those that it finished; see ack.
 An id that is missing in the answer was not this worker''s any more.
-Errors: 22004 null argument.';
+Errors: 22004 a required argument is null, or a null is in job_ids, 40001 above READ COMMITTED
+when another transaction was first (try again).';
 
 -- ==== sql/queue/archive_job.sql
 
@@ -14759,8 +14794,10 @@ comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
 It is noted among the archived jobs, whatever the archive setting of the queue. outcome: a word
 of 1 to 63 characters, by default archived, but not acked, expired or cancelled, which pgq itself
 notes; result: any JSON. False, and nothing changed: the token is not that of the latest claim, or
-the job is finished already.
-Errors: 22004 no job_id or lease_token, 22023 bad outcome.';
+the job is finished already. A lease that has run out still counts as long as no other worker got
+the job.
+Errors: 22004 a required argument is null, 22023 bad outcome, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/queue/archive_job_batch.sql
 
@@ -14801,7 +14838,8 @@ $$;
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
 'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
 See archive_job.
-Errors: 22004 no job_ids or lease_token, 22023 bad outcome.';
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad outcome, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_retry_delay.sql
 
@@ -14967,8 +15005,10 @@ comment on function pgq.nack(bigint, uuid, interval, text) is
 delay: when it may be claimed again, 0 = at once; by default the backoff of the queue: its first
 delay, doubled with every attempt, up to its cap, with some jitter. error: what went wrong; the
 last one is kept with the job. A job that has had its max_attempts becomes a dead letter. False,
-and nothing changed: the token is not that of the latest claim, or the job is finished already.
-Errors: 22004 null argument, 22023 bad delay.';
+and nothing changed: the token is not that of the latest claim, or the job is finished already. A
+lease that has run out still counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 22023 bad delay, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/queue/nack_batch.sql
 
@@ -15004,7 +15044,8 @@ $$;
 comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
 'Gives jobs of one claim back to be tried again, and returns the ids of those given back.
 See nack.
-Errors: 22004 null argument, 22023 bad delay.';
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad delay, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_extend_lease.sql
 
@@ -15141,11 +15182,12 @@ end
 $$;
 
 comment on function pgq.extend_lease(bigint, uuid, interval) is
-'Extends the lease of a job; false when the caller does not hold it any more.
+'Extends the lease of a job; false when that lease has ended.
 It then lasts for the given time from now, or as long as before where that is longer. lease: by
-default that of the queue. False: the lease has run out or was never the caller''s, or
-the job is finished; stop working on it.
-Errors: 22004 null argument, 22023 bad lease.';
+default that of the queue. False: the lease has run out, also when no other worker got the job, or
+was never the caller''s, or the job is finished; stop working on it.
+Errors: 22004 a required argument is null, 22023 bad lease, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/queue/extend_lease_batch.sql
 
@@ -15178,9 +15220,10 @@ end
 $$;
 
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
-'Extends the leases of jobs of one claim, and returns the ids of those that the caller still holds.
-See extend_lease.
-Errors: 22004 null argument, 22023 bad lease.';
+'Extends the leases of jobs of one claim, and returns the ids of those that it extended.
+See extend_lease. An id that is missing in the answer: that lease has ended.
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad lease, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/redrive.sql
 
@@ -15219,8 +15262,9 @@ begin
         perform pgq._fail_unknown_queue(redrive.queue);
     end if;
     if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
-        raise exception 'redrive needs either job_id or all_jobs => true'
-            using errcode = '22023';
+        raise exception '"job_id", "all_jobs": exactly one is needed'
+            using errcode = '22023',
+                hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
     with revived as (
@@ -15282,7 +15326,8 @@ comment on function pgq.redrive(text, bigint, boolean) is
 'Puts dead letters back into their queue and returns how many.
 job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
 before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
-Errors: MQ002 unknown queue, 22023 neither job_id nor all_jobs, or both.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
+or both, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_expired_jobs.sql
 
@@ -15452,7 +15497,7 @@ begin
     loop
         buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
         if buried > 0 then
-            return next row('jobs dead', target.queue, buried)::pgq.cleanup_action;
+            return next row('jobs died', target.queue, buried)::pgq.cleanup_action;
         end if;
     end loop;
 end
@@ -16047,7 +16092,7 @@ begin
         raise exception 'argument "write_id" must not be null'
             using errcode = '22004';
     end if;
-    raise exception 'bulk write % cannot go on', _fail_write_lost.write_id
+    raise exception 'bulk write % is lost', _fail_write_lost.write_id
         using errcode = 'MQ008',
             detail = coalesce(
                 _fail_write_lost.reason,
@@ -16081,21 +16126,23 @@ begin
     into whole, shortest, given
     from unnest(_check_lengths.lengths) as l (length);
 
-    if given < size or shortest < 0 then
-        raise exception 'a batch must not contain null'
+    if given < size then
+        raise exception 'argument "lengths" must not contain null'
             using errcode = '22004',
                 detail = format(
-                    'The length of message %s of %s is null or negative; nothing was stored.',
-                    (
-                        select min(l.place)
-                        from unnest(_check_lengths.lengths) with ordinality as l (length, place)
-                        where (l.length >= 0) is not true
-                    ),
+                    'Number %s of %s is null; nothing was stored.',
+                    array_position(_check_lengths.lengths, null)
+                    - array_lower(_check_lengths.lengths, 1) + 1,
                     size
                 );
     end if;
+    if shortest < 0 then
+        raise exception 'argument "lengths" must not contain negative numbers'
+            using errcode = '22023',
+                detail = 'Nothing was stored.';
+    end if;
     if whole <> length(_check_lengths.packed) then
-        raise exception 'the lengths of a chunk do not add up to its size'
+        raise exception 'argument "lengths" must add up to the size of the chunk'
             using errcode = '22023',
                 detail = format(
                     'Lengths: %s bytes; chunk: %s bytes.', whole, length(_check_lengths.packed)
@@ -16106,7 +16153,8 @@ end
 $$;
 
 comment on function pgq._check_lengths(bytea, integer[]) is
-'The number of messages of a chunk; refuses lengths that are null, negative or do not fit.';
+'The number of messages of a chunk; refuses lengths that are null (22004), negative or do not
+fit (22023).';
 
 -- ==== sql/bulk/_check_packed.sql
 
@@ -16132,14 +16180,14 @@ begin
         array_ndims(_check_packed.keys),
         array_ndims(_check_packed.headers)
     ) > 1 then
-        raise exception 'the arrays of a batch must have one dimension'
+        raise exception 'the arrays of a chunk must have one dimension'
             using errcode = '22023';
     end if;
     if cardinality(_check_packed.starts) <> size
         or cardinality(_check_packed.keys) <> size
         or cardinality(_check_packed.headers) <> size
     then
-        raise exception 'the arrays of a batch must have the same length'
+        raise exception 'the arrays of a chunk must have the same length'
             using errcode = '22023',
                 detail = concat_ws(
                     ', ',
@@ -16150,9 +16198,9 @@ begin
                 );
     end if;
     if array_position(_check_packed.starts, null) is not null then
-        raise exception 'a batch must not contain null'
+        raise exception 'argument "starts" must not contain null'
             using errcode = '22004',
-                detail = 'One of the starts is null; nothing was stored.';
+                detail = 'Nothing was stored.';
     end if;
 
     -- Whether each content begins where the one before ends is for the writer to see to; here is
@@ -16165,7 +16213,7 @@ begin
             <> length(_check_packed.packed)
         )
     then
-        raise exception 'the starts of a chunk do not fit its lengths'
+        raise exception 'argument "starts" must fit "lengths"'
             using errcode = '22023',
                 hint = 'They count from 1; leave them out to have them found from the lengths.';
     end if;
@@ -16175,7 +16223,7 @@ begin
             where jsonb_typeof(h.header) <> 'object'
         )
     then
-        raise exception 'headers must be JSON objects'
+        raise exception 'argument "headers" must contain nothing but JSON objects'
             using errcode = '22023';
     end if;
     return size;
@@ -16205,11 +16253,17 @@ begin
     if num_nulls(
         _check_chunk.task, _check_chunk.task_attempt, _check_chunk.chunk, _check_chunk.lengths
     ) > 0 then
-        raise exception 'task, task_attempt, chunk and lengths must not be null'
+        raise exception 'argument "%" must not be null',
+            case
+                when _check_chunk.task is null then 'task'
+                when _check_chunk.task_attempt is null then 'task_attempt'
+                when _check_chunk.chunk is null then 'chunk'
+                else 'lengths'
+            end
             using errcode = '22004';
     end if;
     if (_check_chunk.packed_payloads is null) = (_check_chunk.packed_bodies is null) then
-        raise exception 'a chunk needs either packed_payloads or packed_bodies'
+        raise exception '"packed_payloads", "packed_bodies": exactly one is needed'
             using errcode = case
                     when _check_chunk.packed_bodies is null then '22004'
                     else '22023'
@@ -16217,7 +16271,8 @@ begin
                 hint = 'Pass JSON texts as packed_payloads, or raw bytes as packed_bodies.';
     end if;
     if least(_check_chunk.task, _check_chunk.chunk) < 0 then
-        raise exception 'tasks and chunks are numbered from 0'
+        raise exception 'argument "%" must not be negative',
+            case when _check_chunk.task < 0 then 'task' else 'chunk' end
             using errcode = '22023';
     end if;
 end
@@ -16249,7 +16304,12 @@ begin
             _check_chunk_options.priority,
             _check_chunk_options.labels
         ) > 0 then
-            raise exception 'delay, priority and labels are for jobs'
+            raise exception 'argument "%" must be null for messages',
+                case
+                    when _check_chunk_options.priority is not null then 'priority'
+                    when _check_chunk_options.delay is not null then 'delay'
+                    else 'labels'
+                end
                 using errcode = '22023',
                     detail = 'This write goes to a topic.';
         end if;
@@ -16266,7 +16326,7 @@ begin
     end if;
 
     if _check_chunk_options.partition is not null then
-        raise exception 'argument "partition" is for messages'
+        raise exception 'argument "partition" must be null for jobs'
             using errcode = '22023',
                 detail = 'This write goes to a queue.';
     end if;
@@ -16575,13 +16635,13 @@ declare
     wanted pgq.bulk_write;
 begin
     if (_wanted_write.topic is null) = (_wanted_write.queue is null) then
-        raise exception 'a bulk write goes either to a topic or to a queue'
+        raise exception '"topic", "queue": exactly one is needed'
             using errcode = case when _wanted_write.topic is null then '22004' else '22023' end;
     end if;
     if (_wanted_write.producer is null) <> (_wanted_write.seq is null) then
-        raise exception 'producer and seq go together'
+        raise exception '"producer", "seq": both or neither are needed'
             using errcode = '22023',
-                hint = 'Pass both to have the write recognised when it is repeated, or neither.';
+                hint = 'They make the write recognised when it is repeated.';
     end if;
     if length(_wanted_write.producer) not between 1 and 255 then
         raise exception 'argument "producer" must have 1 to 255 characters'
@@ -16834,11 +16894,11 @@ the old id: what they stage is never published, and what they publish counts as 
 The newest 1000 writes of a producer are remembered for each topic and queue.
 timeout: cleanup forgets a write that is not committed for so long (by default 1 day). The chunks
 that it published stay in the topic or queue, and are published again if the write is begun again.
-Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, 22023 both, producer
-without seq or seq without producer, a bad timeout, a seq that is older than what is remembered, or
-a write that was begun with another value of atomic, 55P03 another transaction that begins, commits
-or aborts the same write stayed open for 60 s: call it again, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first.';
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 neither topic nor queue is given, 22023
+both are, producer without seq or seq without producer, a bad timeout, a seq that is older than
+what is remembered, or a write that was begun with another value of atomic, 40001 above READ
+COMMITTED when another transaction was first (try again), 55P03 waited 60 s for a lock (call it
+again).';
 
 -- ==== sql/bulk/_find_write.sql
 
@@ -18006,7 +18066,7 @@ comment on function pgq.write_chunk(
     uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, interval, integer,
     text[], boolean, integer[], bytea
 ) is
-'Adds a chunk of messages to a bulk write; false when this chunk has been written before.
+'Adds a chunk to a bulk write; false when it was written before, MQ008 when the write is lost.
 Pass packed_payloads (JSON texts) or packed_bodies (raw bytes), not both: the contents of all
 messages, one after the other without anything between them. lengths: the length of each content,
 in bytes. keys, headers, partition, delay, priority and labels are as in publish_batch and
@@ -18024,12 +18084,13 @@ same task: only the end of that transaction shows which of the two counts. It wa
 each lock, also when the lock_timeout of the session is longer. After that, roll back and call it
 again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
 rows use the view write_chunks instead.
-Errors: MQ008 the write was committed, started again, aborted or forgotten, its topic or queue was
-dropped, or the server crashed, MQ007 unknown partition, 22004 a required argument or the contents
-are null, 22023 bad arguments, both kinds of contents, jobs that would expire before they are due,
-or another chunk was written under the same numbers, 22P02, 22P05 or 22021 a payload is not JSON,
-55P03 waited 60 s for a lock, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first, and the errors of publish_batch and enqueue_batch.';
+Errors: MQ007 unknown partition, MQ008 the write was committed, started again, aborted or
+forgotten, its topic or queue was dropped, or the server crashed, 22004 a required argument is
+null, no contents, or a null is in lengths or starts, 22021 a payload is not text in the encoding
+of the database, 22023 bad arguments, both kinds of contents, jobs that would expire before they
+are due, or another chunk was written under the same numbers, 22P02 or 22P05 a payload is not
+JSON, 40001 above READ COMMITTED when another transaction was first (try again), 55P03 waited 60 s
+for a lock (call it again), and those of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/_lock_write.sql
 
@@ -18143,7 +18204,7 @@ begin
     end if;
 
     if stale_task is not null then
-        raise exception 'bulk write % was divided in another way before',
+        raise exception 'bulk write % had other tasks or chunks in an earlier attempt',
             (_count_written.target).write_id
             using errcode = '22023',
                 detail = format(
@@ -18380,7 +18441,7 @@ end
 $$;
 
 comment on function pgq.commit_write(uuid, bigint) is
-'Ends a bulk write; an atomic one publishes all that was staged, at once.
+'Ends a bulk write; an atomic one publishes all that was staged, at once; MQ008 when it is lost.
 It waits for transactions that have written chunks and are still open, and counts the chunks of
 those that commit. Chunks of writers that come later are refused. The partitions that the write goes
 to are locked for other publishers until the transaction of this call ends. Messages of a task keep
@@ -18390,11 +18451,12 @@ call does no harm: the result then has duplicate = true. expected_messages: refu
 the write has another number of messages; null: any number. The call waits at most 60 s for each
 lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
 again, or end the session that holds the lock (see pg_blocking_pids).
-Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped, or
-a part of what was staged is missing (start it again), 22004 no write_id, 22023 another number of
-messages than expected, a write that is not atomic was started again and made other chunks, or the
-queue does not allow a delay that was staged any more, 55P03 waited 60 s for a lock, 25001 not under
-READ COMMITTED, and the errors of publish_batch and enqueue_batch.';
+Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped,
+or a part of what was staged is missing (start it again), 22004 a required argument is null, 22023
+another number of messages than expected, a write that is not atomic was started again and made
+other chunks, or the queue does not allow a delay that was staged any more, 25001 not under READ
+COMMITTED, 55P03 waited 60 s for a lock (call it again), and those of publish_batch and
+enqueue_batch.';
 
 -- ==== sql/bulk/abort_write.sql
 
@@ -18455,9 +18517,8 @@ comment on function pgq.abort_write(uuid) is
 False when there is no write of this id, or when it is committed. Chunks that were published before
 stay in the topic or queue, and so do chunks of transactions that are still open and then commit;
 when the same producer begins the write again, these are left out.
-Errors: 22004 no write_id, 55P03 another transaction that begins, commits or aborts the same write
-stayed open for 60 s: call it again, 40001 under REPEATABLE READ or SERIALIZABLE when another
-transaction was first.';
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again), 55P03 waited 60 s for a lock (call it again).';
 
 -- ==== sql/bulk/_write_chunk_row.sql
 
@@ -18734,12 +18795,11 @@ begin
             return next row(
                 'staged write removed', target.write_id::text, 1
             )::pgq.cleanup_action;
-        elsif removed > 0 then
-            return next row(
-                'part of staged write removed', target.write_id::text, removed
-            )::pgq.cleanup_action;
         end if;
-        exit when room = 0;
+        if room = 0 then
+            return next row('more', 'writes', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 
     room := most;
@@ -18755,7 +18815,10 @@ begin
     loop
         removed := pgq._forget_published(target.bulk_write_id, room);
         room := room - coalesce(removed, 0);
-        exit when room = 0;
+        if room = 0 then
+            return next row('more', 'writes', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 end
 $$;
@@ -18918,7 +18981,7 @@ begin
 
     -- Partitions that had no message since still point to a sealed one.
     if pgq._settle_partitions(null, 1000) = 1000 then
-        return next row('more', 'segment closing', 1)::pgq.cleanup_action;
+        return next row('more', 'closing', 1)::pgq.cleanup_action;
     end if;
 
     for target in
@@ -19134,9 +19197,7 @@ begin
             end if;
         exception
             when lock_not_available then
-                return next row(
-                    'busy', 'storage class ' || class_id, 1
-                )::pgq.cleanup_action;
+                return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
     end loop;
 end
@@ -19203,7 +19264,6 @@ as $$
 declare
     target record;
     bytes bigint;
-    carried bigint;
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
@@ -19249,25 +19309,25 @@ begin
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
-            select coalesce(sum(r.amount), 0)
-            into carried
-            from pgq._carry_jobs(
-                target.segment, null, _truncate_segments.moment, budget::integer
-            ) as r;
-            budget := budget - carried;
-            if carried > 0 then
-                return next row(
-                    'payloads moved', target.segment::text, carried
-                )::pgq.cleanup_action;
-            end if;
+            for report in
+                select r.*
+                from pgq._carry_jobs(
+                    target.segment, null, _truncate_segments.moment, budget::integer
+                ) as r
+            loop
+                budget := budget - report.amount;
+                return next report;
+            end loop;
         end if;
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
         if pgq._has_jobs(target.segment, null) then
-            return next row(
-                case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
-            )::pgq.cleanup_action;
+            if budget > 0 then
+                return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            else
+                return next row('more', 'truncation', 1)::pgq.cleanup_action;
+            end if;
             continue;
         end if;
 
@@ -19357,13 +19417,25 @@ $$;
 
 comment on function pgq.cleanup() is
 'Does the housekeeping, and returns what was done, a row per thing.
-It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
-to the dead ones, forgets bulk writes past their timeout, opens new segments, and empties those that
-are older than their retention. Call it every minute or so, from cron or pg_cron or any client;
-delivery never depends on it, disk space does. One call does a bounded piece of work: a row with the
-action more says that there is more of it, so call again at once. It waits 0.2 s at most for a lock;
-what met it is then undone and reported as busy, and the next call goes on. Several at once do no
-harm.
+Call it every minute or so, from cron or pg_cron or any client; delivery never depends on it, disk
+space does. One call does a bounded piece of work, and waits 0.2 s at most for a lock. Several at
+once do no harm.
+What it does, by the action that the row has:
+- jobs expired: unfinished jobs of a queue, past its job_ttl, are removed;
+- jobs died: jobs of a queue, whose worker was lost on the last attempt, are dead letters now;
+- dead letters removed: those of a queue, past its retention;
+- floor lowered: claims of a queue begin further in front again, after the clock went back;
+- positions trimmed: old positions of a group, which nothing needs any more, are removed;
+- bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
+- staged write removed: nothing is left of what was staged for a write that was given up;
+- leftovers removed: what a segment had from a time without a retention, and is not kept any more;
+- segment sealed: new messages go to another segment from now on;
+- segment closed: nothing is added to it any more;
+- payloads moved: those of jobs that live on, and of dead letters, to another segment;
+- segment truncated: it is older than its retention, or not needed for max_bytes, and empty now;
+- segment busy: it is due as well, but somebody reads it or works on its jobs; a later call goes on;
+- busy: a part of the work met a lock; what it did is undone, and the next call does it;
+- more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';
 
 -- ==== sql/shared/kept_grant.sql
@@ -19483,7 +19555,8 @@ comment on column pgq.group_lag.committed_offset is
 'The last offset that the group has processed; 0: none. It reads the next one.';
 comment on column pgq.group_lag.last_offset is
 'The newest offset of the partition; 0: no message yet.';
-comment on column pgq.group_lag.lag is 'How many messages the group has before it.';
+comment on column pgq.group_lag.lag is
+'How many messages the group has still to read, those that retention has removed included.';
 comment on column pgq.group_lag.oldest_published_at is
 'When the next message for the group was published; null: it has caught up.';
 comment on column pgq.group_lag.leased_until is
@@ -19558,7 +19631,9 @@ cross join lateral (
 
 comment on view pgq.queue_stats is 'How many jobs each queue has, by state.';
 comment on column pgq.queue_stats.queue is 'The queue.';
-comment on column pgq.queue_stats.ready is 'Jobs that may be claimed now.';
+comment on column pgq.queue_stats.ready is
+'Jobs that are due, also while the queue is paused, and those that lost their worker on the last
+attempt, until they become dead letters.';
 comment on column pgq.queue_stats.leased is 'Jobs that a worker has.';
 comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
 comment on column pgq.queue_stats.expired is
@@ -19591,12 +19666,13 @@ left join pgq.message as m
     and m.log_offset = d.log_offset;
 
 comment on view pgq.dead_letters is
-'Jobs that used up their attempts; pgq.redrive puts them back, pgq.purge_queue removes them.';
+'Jobs that were given up after their last attempt; pgq.redrive puts them back, pgq.purge_queue
+removes them.';
 comment on column pgq.dead_letters.queue is 'The queue.';
 comment on column pgq.dead_letters.job_id is 'The id of the job.';
-comment on column pgq.dead_letters.attempt is 'How often it was delivered.';
+comment on column pgq.dead_letters.attempt is 'How many attempts it had.';
 comment on column pgq.dead_letters.last_error is
-'What the last nack said, or that its lease ran out.';
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
 comment on column pgq.dead_letters.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
@@ -19630,13 +19706,13 @@ left join pgq.message as m
     and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
-'Finished jobs, until they are older than the retention of their queue.';
+'Jobs that were finished or have expired, until they are older than the retention of their queue.';
 comment on column pgq.archived_jobs.queue is 'The queue.';
 comment on column pgq.archived_jobs.job_id is 'The id of the job.';
 comment on column pgq.archived_jobs.outcome is 'acked, expired, or what archive_job was told.';
-comment on column pgq.archived_jobs.attempt is 'How often it was delivered.';
+comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
-comment on column pgq.archived_jobs.ended_at is 'When it was finished.';
+comment on column pgq.archived_jobs.ended_at is 'When it was finished or expired.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';
@@ -19745,7 +19821,7 @@ comment on column pgq.enqueue_rows.payload is 'Its content as JSON; null when it
 comment on column pgq.enqueue_rows.key is 'The key of the job; null: none.';
 comment on column pgq.enqueue_rows.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.enqueue_rows.delay is
-'An interval to the first delivery; null: the queue''s.';
+'An interval to the first attempt; null: the queue''s.';
 comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';

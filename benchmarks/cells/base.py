@@ -40,7 +40,7 @@ class Quantity:
     reference: str | None = None
     at_most: bool = False
     earlier: float | None = None
-    """What pgq is to reach as a ratio to its version 0.1.0."""
+    """What pgq is to reach as a ratio to its first draft."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,7 +119,7 @@ class Carrying(Cell):
         return windows, cleaned
 
     def runs(self, system: str) -> bool:
-        return system in ("0.1.0", "pgq")
+        return system in ("earlier", "pgq")
 
 
 def _wait(seconds: float) -> Window:

@@ -15,14 +15,14 @@ from benchmarks.cells.wal import JobWal, PublishWal
 
 __all__ = ["CELLS"]
 
-ALL = ("bound", "primitives", "0.1.0", "pgq")
-LEASED = ("primitives", "0.1.0", "pgq")
-VERSIONS = ("0.1.0", "pgq")
+ALL = ("bound", "primitives", "earlier", "pgq")
+LEASED = ("primitives", "earlier", "pgq")
+OWN = ("earlier", "pgq")
 
 
 def _scripts(name: str, **others: str) -> dict[str, str]:
-    """The script of pgq and its version 0.1.0, and those of other systems."""
-    return {**others, "0.1.0": name, "pgq": name}
+    """The script of pgq and its first draft, and those of other systems."""
+    return {**others, "earlier": name, "pgq": name}
 
 
 ONE = _scripts("publish", bound="insert", primitives="publish")
@@ -64,7 +64,7 @@ def _rate(
 def _messages(
     name: str, title: str, task: Task, target: float | None, earlier: float | None = None
 ) -> Cell:
-    """A rate of messages, and its ratios to the bound and to 0.1.0."""
+    """A rate of messages, and its ratios to the bound and to the first draft."""
     quantities = _rate("messages", "bound", target, earlier)
     return Timed(name=name, title=title, task=task, systems=ALL, quantities=quantities)
 
@@ -72,7 +72,7 @@ def _messages(
 def _jobs(
     name: str, title: str, task: Task, target: float | None, earlier: float | None = None
 ) -> Cell:
-    """A rate of finished jobs, and its ratios to the primitives and to 0.1.0."""
+    """A rate of finished jobs, and its ratios to the primitives and to the first draft."""
     quantities = _rate("jobs", "primitives", target, earlier)
     return Timed(name=name, title=title, task=task, systems=LEASED, quantities=quantities)
 
@@ -190,7 +190,7 @@ CELLS: Sequence[Cell] = (
     Carrying(
         name="carry",
         title="worst latency while cleanup carries 200,000 jobs",
-        systems=VERSIONS,
+        systems=OWN,
         quantities=(
             *_above("publish"),
             *_above("claim"),

@@ -53,7 +53,7 @@ def instructions(targets: Mapping[str, int]) -> Instructions:
     return Instructions(
         name="instructions",
         title="instructions",
-        systems=("bound", "0.1.0", "pgq"),
+        systems=("bound", "earlier", "pgq"),
         once=True,
         quantities=[
             Quantity(

@@ -16,11 +16,17 @@ begin
     if num_nulls(
         _check_chunk.task, _check_chunk.task_attempt, _check_chunk.chunk, _check_chunk.lengths
     ) > 0 then
-        raise exception 'task, task_attempt, chunk and lengths must not be null'
+        raise exception 'argument "%" must not be null',
+            case
+                when _check_chunk.task is null then 'task'
+                when _check_chunk.task_attempt is null then 'task_attempt'
+                when _check_chunk.chunk is null then 'chunk'
+                else 'lengths'
+            end
             using errcode = '22004';
     end if;
     if (_check_chunk.packed_payloads is null) = (_check_chunk.packed_bodies is null) then
-        raise exception 'a chunk needs either packed_payloads or packed_bodies'
+        raise exception '"packed_payloads", "packed_bodies": exactly one is needed'
             using errcode = case
                     when _check_chunk.packed_bodies is null then '22004'
                     else '22023'
@@ -28,7 +34,8 @@ begin
                 hint = 'Pass JSON texts as packed_payloads, or raw bytes as packed_bodies.';
     end if;
     if least(_check_chunk.task, _check_chunk.chunk) < 0 then
-        raise exception 'tasks and chunks are numbered from 0'
+        raise exception 'argument "%" must not be negative',
+            case when _check_chunk.task < 0 then 'task' else 'chunk' end
             using errcode = '22023';
     end if;
 end

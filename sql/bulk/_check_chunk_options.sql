@@ -18,7 +18,12 @@ begin
             _check_chunk_options.priority,
             _check_chunk_options.labels
         ) > 0 then
-            raise exception 'delay, priority and labels are for jobs'
+            raise exception 'argument "%" must be null for messages',
+                case
+                    when _check_chunk_options.priority is not null then 'priority'
+                    when _check_chunk_options.delay is not null then 'delay'
+                    else 'labels'
+                end
                 using errcode = '22023',
                     detail = 'This write goes to a topic.';
         end if;
@@ -35,7 +40,7 @@ begin
     end if;
 
     if _check_chunk_options.partition is not null then
-        raise exception 'argument "partition" is for messages'
+        raise exception 'argument "partition" must be null for jobs'
             using errcode = '22023',
                 detail = 'This write goes to a queue.';
     end if;

@@ -15,21 +15,23 @@ begin
     into whole, shortest, given
     from unnest(_check_lengths.lengths) as l (length);
 
-    if given < size or shortest < 0 then
-        raise exception 'a batch must not contain null'
+    if given < size then
+        raise exception 'argument "lengths" must not contain null'
             using errcode = '22004',
                 detail = format(
-                    'The length of message %s of %s is null or negative; nothing was stored.',
-                    (
-                        select min(l.place)
-                        from unnest(_check_lengths.lengths) with ordinality as l (length, place)
-                        where (l.length >= 0) is not true
-                    ),
+                    'Number %s of %s is null; nothing was stored.',
+                    array_position(_check_lengths.lengths, null)
+                    - array_lower(_check_lengths.lengths, 1) + 1,
                     size
                 );
     end if;
+    if shortest < 0 then
+        raise exception 'argument "lengths" must not contain negative numbers'
+            using errcode = '22023',
+                detail = 'Nothing was stored.';
+    end if;
     if whole <> length(_check_lengths.packed) then
-        raise exception 'the lengths of a chunk do not add up to its size'
+        raise exception 'argument "lengths" must add up to the size of the chunk'
             using errcode = '22023',
                 detail = format(
                     'Lengths: %s bytes; chunk: %s bytes.', whole, length(_check_lengths.packed)
@@ -40,4 +42,5 @@ end
 $$;
 
 comment on function pgq._check_lengths(bytea, integer[]) is
-'The number of messages of a chunk; refuses lengths that are null, negative or do not fit.';
+'The number of messages of a chunk; refuses lengths that are null (22004), negative or do not
+fit (22023).';

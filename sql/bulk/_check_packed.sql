@@ -20,14 +20,14 @@ begin
         array_ndims(_check_packed.keys),
         array_ndims(_check_packed.headers)
     ) > 1 then
-        raise exception 'the arrays of a batch must have one dimension'
+        raise exception 'the arrays of a chunk must have one dimension'
             using errcode = '22023';
     end if;
     if cardinality(_check_packed.starts) <> size
         or cardinality(_check_packed.keys) <> size
         or cardinality(_check_packed.headers) <> size
     then
-        raise exception 'the arrays of a batch must have the same length'
+        raise exception 'the arrays of a chunk must have the same length'
             using errcode = '22023',
                 detail = concat_ws(
                     ', ',
@@ -38,9 +38,9 @@ begin
                 );
     end if;
     if array_position(_check_packed.starts, null) is not null then
-        raise exception 'a batch must not contain null'
+        raise exception 'argument "starts" must not contain null'
             using errcode = '22004',
-                detail = 'One of the starts is null; nothing was stored.';
+                detail = 'Nothing was stored.';
     end if;
 
     -- Whether each content begins where the one before ends is for the writer to see to; here is
@@ -53,7 +53,7 @@ begin
             <> length(_check_packed.packed)
         )
     then
-        raise exception 'the starts of a chunk do not fit its lengths'
+        raise exception 'argument "starts" must fit "lengths"'
             using errcode = '22023',
                 hint = 'They count from 1; leave them out to have them found from the lengths.';
     end if;
@@ -63,7 +63,7 @@ begin
             where jsonb_typeof(h.header) <> 'object'
         )
     then
-        raise exception 'headers must be JSON objects'
+        raise exception 'argument "headers" must contain nothing but JSON objects'
             using errcode = '22023';
     end if;
     return size;

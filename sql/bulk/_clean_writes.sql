@@ -93,12 +93,11 @@ begin
             return next row(
                 'staged write removed', target.write_id::text, 1
             )::pgq.cleanup_action;
-        elsif removed > 0 then
-            return next row(
-                'part of staged write removed', target.write_id::text, removed
-            )::pgq.cleanup_action;
         end if;
-        exit when room = 0;
+        if room = 0 then
+            return next row('more', 'writes', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 
     room := most;
@@ -114,7 +113,10 @@ begin
     loop
         removed := pgq._forget_published(target.bulk_write_id, room);
         room := room - coalesce(removed, 0);
-        exit when room = 0;
+        if room = 0 then
+            return next row('more', 'writes', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 end
 $$;

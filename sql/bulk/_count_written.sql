@@ -44,7 +44,7 @@ begin
     end if;
 
     if stale_task is not null then
-        raise exception 'bulk write % was divided in another way before',
+        raise exception 'bulk write % had other tasks or chunks in an earlier attempt',
             (_count_written.target).write_id
             using errcode = '22023',
                 detail = format(

@@ -10,7 +10,7 @@ begin
         raise exception 'argument "write_id" must not be null'
             using errcode = '22004';
     end if;
-    raise exception 'bulk write % cannot go on', _fail_write_lost.write_id
+    raise exception 'bulk write % is lost', _fail_write_lost.write_id
         using errcode = 'MQ008',
             detail = coalesce(
                 _fail_write_lost.reason,

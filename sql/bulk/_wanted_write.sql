@@ -11,13 +11,13 @@ declare
     wanted pgq.bulk_write;
 begin
     if (_wanted_write.topic is null) = (_wanted_write.queue is null) then
-        raise exception 'a bulk write goes either to a topic or to a queue'
+        raise exception '"topic", "queue": exactly one is needed'
             using errcode = case when _wanted_write.topic is null then '22004' else '22023' end;
     end if;
     if (_wanted_write.producer is null) <> (_wanted_write.seq is null) then
-        raise exception 'producer and seq go together'
+        raise exception '"producer", "seq": both or neither are needed'
             using errcode = '22023',
-                hint = 'Pass both to have the write recognised when it is repeated, or neither.';
+                hint = 'They make the write recognised when it is repeated.';
     end if;
     if length(_wanted_write.producer) not between 1 and 255 then
         raise exception 'argument "producer" must have 1 to 255 characters'

@@ -55,6 +55,5 @@ comment on function pgq.abort_write(uuid) is
 False when there is no write of this id, or when it is committed. Chunks that were published before
 stay in the topic or queue, and so do chunks of transactions that are still open and then commit;
 when the same producer begins the write again, these are left out.
-Errors: 22004 no write_id, 55P03 another transaction that begins, commits or aborts the same write
-stayed open for 60 s: call it again, 40001 under REPEATABLE READ or SERIALIZABLE when another
-transaction was first.';
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again), 55P03 waited 60 s for a lock (call it again).';

@@ -69,8 +69,8 @@ the old id: what they stage is never published, and what they publish counts as 
 The newest 1000 writes of a producer are remembered for each topic and queue.
 timeout: cleanup forgets a write that is not committed for so long (by default 1 day). The chunks
 that it published stay in the topic or queue, and are published again if the write is begun again.
-Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 no topic or queue, 22023 both, producer
-without seq or seq without producer, a bad timeout, a seq that is older than what is remembered, or
-a write that was begun with another value of atomic, 55P03 another transaction that begins, commits
-or aborts the same write stayed open for 60 s: call it again, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first.';
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 neither topic nor queue is given, 22023
+both are, producer without seq or seq without producer, a bad timeout, a seq that is older than
+what is remembered, or a write that was begun with another value of atomic, 40001 above READ
+COMMITTED when another transaction was first (try again), 55P03 waited 60 s for a lock (call it
+again).';

@@ -96,7 +96,7 @@ comment on column pgq.enqueue_rows.payload is 'Its content as JSON; null when it
 comment on column pgq.enqueue_rows.key is 'The key of the job; null: none.';
 comment on column pgq.enqueue_rows.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.enqueue_rows.delay is
-'An interval to the first delivery; null: the queue''s.';
+'An interval to the first attempt; null: the queue''s.';
 comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';

@@ -97,7 +97,7 @@ comment on function pgq.write_chunk(
     uuid, integer, text, integer, integer[], bytea, text[], jsonb[], integer, interval, integer,
     text[], boolean, integer[], bytea
 ) is
-'Adds a chunk of messages to a bulk write; false when this chunk has been written before.
+'Adds a chunk to a bulk write; false when it was written before, MQ008 when the write is lost.
 Pass packed_payloads (JSON texts) or packed_bodies (raw bytes), not both: the contents of all
 messages, one after the other without anything between them. lengths: the length of each content,
 in bytes. keys, headers, partition, delay, priority and labels are as in publish_batch and
@@ -115,9 +115,10 @@ same task: only the end of that transaction shows which of the two counts. It wa
 each lock, also when the lock_timeout of the session is longer. After that, roll back and call it
 again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
 rows use the view write_chunks instead.
-Errors: MQ008 the write was committed, started again, aborted or forgotten, its topic or queue was
-dropped, or the server crashed, MQ007 unknown partition, 22004 a required argument or the contents
-are null, 22023 bad arguments, both kinds of contents, jobs that would expire before they are due,
-or another chunk was written under the same numbers, 22P02, 22P05 or 22021 a payload is not JSON,
-55P03 waited 60 s for a lock, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first, and the errors of publish_batch and enqueue_batch.';
+Errors: MQ007 unknown partition, MQ008 the write was committed, started again, aborted or
+forgotten, its topic or queue was dropped, or the server crashed, 22004 a required argument is
+null, no contents, or a null is in lengths or starts, 22021 a payload is not text in the encoding
+of the database, 22023 bad arguments, both kinds of contents, jobs that would expire before they
+are due, or another chunk was written under the same numbers, 22P02 or 22P05 a payload is not
+JSON, 40001 above READ COMMITTED when another transaction was first (try again), 55P03 waited 60 s
+for a lock (call it again), and those of publish_batch and enqueue_batch.';

@@ -39,7 +39,8 @@ begin
                         state.partition,
                         state.next_offset,
                         first_available,
-                        state.last_offset
+                        state.last_offset,
+                        true
                     );
                 end if;
                 claimed.first_offset := first_available;

@@ -3,7 +3,8 @@ create function pgq._fail_out_of_range(
     partition integer,
     log_offset bigint,
     first_available bigint,
-    last_available bigint
+    last_available bigint,
+    for_group boolean
 )
 returns void
 language plpgsql
@@ -20,13 +21,16 @@ begin
                 _fail_out_of_range.first_available, _fail_out_of_range.last_available
             ),
             hint = case
-                when _fail_out_of_range.log_offset < _fail_out_of_range.first_available then
-                    'Retention has removed it. Use pgq.seek, or let the group skip what is gone.'
-                else
+                when _fail_out_of_range.log_offset > _fail_out_of_range.last_available then
                     'It is not published yet, or not visible here: not committed or replicated.'
+                when _fail_out_of_range.for_group then
+                    'Retention has removed it. Use pgq.seek, or let the group skip what is gone, '
+                    'by pgq.alter_group with out_of_range => ''skip''.'
+                else
+                    'Retention has removed it. pgq.list_offsets shows what is there.'
             end;
 end
 $$;
 
-comment on function pgq._fail_out_of_range(text, integer, bigint, bigint, bigint) is
-'Raises MQ004 with the offsets that there are.';
+comment on function pgq._fail_out_of_range(text, integer, bigint, bigint, bigint, boolean) is
+'Raises MQ004 with the offsets that there are; for_group: a group was to read it next.';

@@ -58,5 +58,5 @@ $$;
 comment on function pgq.alter_group(text, text, text) is
 'Changes settings of a consumer group and returns it; what is null stays as it is.
 See create_group for the settings. It waits for transactions that consume for the group.
-Errors: MQ001 unknown topic, MQ003 unknown group, 22023 bad setting, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first (try again).';
+Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
+setting, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -55,7 +55,7 @@ begin
         settings.partitions, settings.retention, settings.max_bytes
     );
     if settings.partitions < target.partitions then
-        raise exception 'the partitions of a topic cannot become fewer'
+        raise exception 'argument "partitions" must not be lower than before'
             using errcode = '22023',
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
@@ -93,8 +93,9 @@ comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, te
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
-only for messages from before and for messages from after. A new retention or max_bytes is for
-messages published from now on; where there was no retention before, what is stored is kept for the
-new one from now on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts settings: retention, max_bytes.
-Errors: MQ001 unknown topic, 22023 bad settings, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first (try again).';
+before the change and after it, not across. A new retention or max_bytes is for messages published
+from now on; where there was no retention before, what is stored is kept for the new one from now
+on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts
+settings: retention, max_bytes.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
+READ COMMITTED when another transaction was first (try again).';

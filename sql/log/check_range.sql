@@ -72,7 +72,8 @@ begin
                     else greatest(check_range.first_offset, last_available + 1)
                 end,
                 first_available,
-                last_available
+                last_available,
+                false
             );
         end if;
     end if;
@@ -86,6 +87,6 @@ comment on function pgq.check_range(text, integer, bigint, bigint) is
 Read a range by it: select ... from pgq.messages where partition_id = (select
 pgq.check_range(...)) and log_offset between ...; so a range that is not there any more, or not
 yet, is an error there too.
-Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
-not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
-partition, 22004 null.';
+Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
+published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
+22004 a required argument is null.';

@@ -43,6 +43,6 @@ transaction is rolled back, or the client dies, the messages are delivered again
 partition it takes one that has messages and that no other member holds, so members can join and
 leave at any time; other members skip that partition until this transaction ends. max_messages: 1 to
 1000000.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22023 bad max_messages, 40001 under REPEATABLE READ when another member
-was first.';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 above
+READ COMMITTED when another transaction was first (try again).';

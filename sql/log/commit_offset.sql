@@ -37,7 +37,8 @@ begin
             state.partition,
             commit_offset.committed_offset,
             pgq._first_available(state.partition_id),
-            state.last_offset
+            state.last_offset,
+            false
         );
     end if;
 
@@ -76,7 +77,7 @@ The position, which is the offset that the group reads next, is one more. A lowe
 nothing, so a repeated call is harmless; to go back use seek. It returns the committed offset. With
 the lease token of poll, the lease ends when the last message that poll gave is committed; a lower
 offset keeps the lease.
-Errors: MQ004 committed_offset is above the newest message, MQ006 the partition is leased to another
-member, or was since (it would get the messages again), MQ001 unknown topic, MQ003 unknown group,
-MQ007 unknown partition, 22004 and 22023 bad arguments, 40001 under REPEATABLE READ when another
-member was first.';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest message,
+MQ006 the partition is leased to another member, or was since (it would get the messages again),
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,
+40001 above READ COMMITTED when another transaction was first (try again).';

@@ -89,4 +89,7 @@ It is claim_offsets and fetch_range in one. The position moves in this transacti
 writes in it happens exactly once for each message, and after a rollback the messages are given out
 again. No row: nothing to read for this member now. All rows are of one partition, in order.
 max_messages: 1 to 1000000.
-Errors: those of claim_offsets, and 40001 when retention removes what is being read (try again).';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 above
+READ COMMITTED when another transaction was first, or at any level when retention removes what is
+being read (try again).';

@@ -133,5 +133,5 @@ now on); of a group that exists it is not compared. out_of_range: what happens w
 removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
 oldest that is there.
 Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
-22023 bad name or setting, 22004 no name, 40001 under REPEATABLE READ or
-SERIALIZABLE when the topic got another group or setting since the transaction began (try again).';
+22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
+another transaction was first (try again).';

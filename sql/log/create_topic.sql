@@ -116,15 +116,16 @@ $$;
 
 comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
-partitions (1 to 1024; by default 8): one takes one publishing transaction at a time, so several let
-publishers work side by side; use 1 only for one total order. retention: how long a message is kept
-at least, and at most a third longer; by default 7 days. max_bytes: when given, the oldest messages
-are removed as soon as more than that is stored; at least this much is kept; by default no limit.
+partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
+several let publishers work side by side; use 1 only for one total order. retention: how long a
+message is kept at least, and about a third longer at most; by default 7 days. max_bytes: cleanup
+removes the oldest messages, a segment at a time, also before their retention is over, when all
+younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
 (messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
 different ones. So that it can be called at each start of an application, settings that are not
 given are not compared.
-Errors: MQ005 the topic exists with other settings than those given, 22023 bad name or setting,
-22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when
-another transaction was first (try again).';
+Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
+null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';

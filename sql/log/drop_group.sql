@@ -41,5 +41,5 @@ $$;
 
 comment on function pgq.drop_group(text, text) is
 'Removes a consumer group with its positions; waits for transactions that consume for it.
-Errors: MQ001 unknown topic, MQ003 unknown group, 40001 under REPEATABLE READ or SERIALIZABLE when
-another transaction was first.';
+Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 40001 above
+READ COMMITTED when another transaction was first (try again).';

@@ -38,5 +38,5 @@ $$;
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
-Errors: MQ001 unknown topic, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first.';
+Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';

@@ -48,8 +48,10 @@ end
 $$;
 
 comment on function pgq.extend_poll(text, text, integer, uuid, interval) is
-'Extends the lease of a partition that poll gave; false when the caller does not hold it any more.
+'Extends the lease of a partition that poll gave; false when that lease has ended.
 It then lasts for the given time from now, or as long as before where that is longer. False: the
-lease has ended or was never the caller''s; stop working on its messages.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 and 22023 bad
-arguments.';
+lease has run out, also when no other member got the partition, or was never the caller''s; stop
+working on its messages.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
+argument is null, 22023 bad lease, 40001 above READ COMMITTED when another transaction was first
+(try again).';

@@ -58,7 +58,8 @@ begin
                         place.partition,
                         place.next_offset,
                         first_available,
-                        place.newest_offset
+                        place.newest_offset,
+                        true
                     );
                 end if;
                 place.next_offset := first_available;
@@ -86,7 +87,8 @@ begin
                 place.partition,
                 place.next_offset,
                 place.next_offset + 1,
-                place.newest_offset
+                place.newest_offset,
+                true
             );
         end if;
 
@@ -102,5 +104,6 @@ Twice in a row it returns the same messages; commit_offset moves the position. W
 partition, those of all partitions one after the other, up to max_messages (1 to 1000000). Use it
 where the caller makes sure that each partition has one reader; poll does that by leases. Reads
 only, so it works on a standby.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22023 bad max_messages.';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 when
+retention removes what is being read (try again).';

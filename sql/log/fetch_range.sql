@@ -78,11 +78,14 @@ begin
             fetch_range.topic,
             fetch_range.partition,
             case
-                when fetch_range.first_offset < s.first_available then fetch_range.first_offset
+                when fetch_range.first_offset < s.first_available
+                    or fetch_range.last_offset <= s.last_available
+                    then fetch_range.first_offset
                 else greatest(fetch_range.first_offset, s.last_available + 1)
             end,
             s.first_available,
-            s.last_available
+            s.last_available,
+            false
         )
         from (
             select
@@ -98,6 +101,6 @@ comment on function pgq.fetch_range(text, integer, bigint, bigint) is
 'Returns the messages of a partition from first_offset to last_offset, both included, in order.
 Reads only: no position moves, and it works on a standby. An empty range (first above last) gives
 no rows.
-Errors: MQ004 when a part of the range is not there: removed by retention, not yet published, or
-not yet replicated (DETAIL has the available offsets), MQ001 unknown topic, MQ007 unknown
-partition, 22004 null.';
+Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
+published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
+22004 a required argument is null.';

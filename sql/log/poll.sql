@@ -74,6 +74,7 @@ when the lease runs out another member gets the same messages. All rows are of o
 order, with one token. No row: nothing to read for this member now. The lease is counted by the
 clock, not from the begin of the transaction; commit before working, else nobody else sees the
 lease. max_messages: 1 to 1000000; lease: more than 0.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, MQ004 retention has
-removed the next message, 22023 bad arguments, 40001 under REPEATABLE READ when another
-member was first, or when retention removes what is being read (try again).';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or lease, 40001
+above READ COMMITTED when another transaction was first, or at any level when retention removes
+what is being read (try again).';

@@ -166,6 +166,6 @@ comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
 locked for other publishers until the transaction ends: publish last, or commit soon.
-Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 no content, 22023 two contents or
-headers that are no object, 40001 under REPEATABLE READ or SERIALIZABLE when another publisher was
-first (try again).';
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
+content, 22023 two contents, or headers that are no object, 40001 above READ COMMITTED when
+another transaction was first (try again).';

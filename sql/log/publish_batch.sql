@@ -132,6 +132,6 @@ same length. With a partition named, all go there; else each goes to the partiti
 without keys, all go to one partition that is free. In each partition they stand in the order of
 the array. The partitions are locked for other publishers until the transaction ends. An empty
 array writes nothing.
-Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 no content or a null in it, 22023 two
-contents or arrays of other lengths, 40001 under REPEATABLE READ or SERIALIZABLE when another
-publisher was first.';
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
+content, or a null in it, 22023 two contents, arrays of other lengths, or headers that are no
+objects, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -25,11 +25,11 @@ declare
     first_available bigint;
 begin
     if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
-        raise exception 'seek needs exactly one of log_offset, published_at and start'
+        raise exception '"log_offset", "published_at", "start": exactly one is needed'
             using errcode = '22023';
     end if;
     if seek.log_offset is not null and seek.partition is null then
-        raise exception 'seek to an offset needs a partition'
+        raise exception 'argument "partition" must be given with "log_offset"'
             using errcode = '22023';
     end if;
     if seek.start not in ('earliest', 'latest') then
@@ -61,7 +61,7 @@ begin
 
         if moved.position not between first_available and state.last_offset + 1 then
             perform pgq._fail_out_of_range(
-                seek.topic, number, seek.log_offset, first_available, state.last_offset
+                seek.topic, number, seek.log_offset, first_available, state.last_offset, false
             );
         end if;
 
@@ -76,6 +76,6 @@ comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
 The position is the offset that the group reads next. Give one of: log_offset (that message is read
 next; needs a partition), published_at (the first message published then or later is read next),
 start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
-Errors: MQ004 there is no such offset, MQ001 unknown topic, MQ003 unknown group, MQ007 unknown
-partition, 22023 not exactly one target, or a bad one, 40001 under REPEATABLE READ when another
-member was first.';
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
+partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
+above READ COMMITTED when another transaction was first (try again).';

@@ -12,8 +12,9 @@ comment on type pgq.topic_info is 'A topic and its settings.';
 comment on column pgq.topic_info.topic is 'Its name.';
 comment on column pgq.topic_info.partitions is 'The number of its partitions.';
 comment on column pgq.topic_info.retention is
-'How long a message is kept at least; null: for ever.';
-comment on column pgq.topic_info.max_bytes is 'How many bytes are kept at least; null: no limit.';
+'How long a message is kept at least, but for max_bytes; null: for ever.';
+comment on column pgq.topic_info.max_bytes is
+'How many bytes are kept at least when the oldest messages go early; null: no limit.';
 comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';

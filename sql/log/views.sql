@@ -81,7 +81,8 @@ comment on column pgq.group_lag.committed_offset is
 'The last offset that the group has processed; 0: none. It reads the next one.';
 comment on column pgq.group_lag.last_offset is
 'The newest offset of the partition; 0: no message yet.';
-comment on column pgq.group_lag.lag is 'How many messages the group has before it.';
+comment on column pgq.group_lag.lag is
+'How many messages the group has still to read, those that retention has removed included.';
 comment on column pgq.group_lag.oldest_published_at is
 'When the next message for the group was published; null: it has caught up.';
 comment on column pgq.group_lag.leased_until is

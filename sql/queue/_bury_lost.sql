@@ -27,7 +27,7 @@ begin
     loop
         buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
         if buried > 0 then
-            return next row('jobs dead', target.queue, buried)::pgq.cleanup_action;
+            return next row('jobs died', target.queue, buried)::pgq.cleanup_action;
         end if;
     end loop;
 end

@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if length(_check_label.label) > 255 then
-        raise exception 'a label has at most 255 characters'
+        raise exception 'a label must have at most 255 characters'
             using errcode = '22023';
     end if;
 end

@@ -25,7 +25,7 @@ begin
     if _check_queue_settings.settings.job_ttl is not null then
         perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
         if _check_queue_settings.settings.delay >= _check_queue_settings.settings.job_ttl then
-            raise exception 'the delay must be shorter than job_ttl'
+            raise exception 'argument "delay" must be shorter than "job_ttl"'
                 using errcode = '22023',
                     detail = format(
                         'Delay: %s; job_ttl: %s.',

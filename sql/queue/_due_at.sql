@@ -15,7 +15,7 @@ declare
     due_at timestamptz;
 begin
     if _due_at.delay is not null and _due_at.run_at is not null then
-        raise exception 'give either delay or run_at, not both'
+        raise exception '"delay" and "run_at" exclude each other'
             using errcode = '22023';
     end if;
     if _due_at.delay is not null then

@@ -101,7 +101,7 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- The floor rises to the first job that can still be delivered, or else to where it is safe;
+    -- The floor rises to the first job that can still be claimed, or else to where it is safe;
     -- not looking further, for there stand the leases of finished jobs.
     if _raise_floor.label is null then
         select

@@ -51,5 +51,5 @@ comment on function pgq.ack(bigint, uuid) is
 The queue notes it among the archived jobs, unless its archive setting is off. False, and nothing
 changed: the token is not that of the latest claim, or the job is finished already. A lease that
 has run out still counts as long as no other worker got the job.
-Errors: 22004 null argument, 40001 under REPEATABLE READ or SERIALIZABLE when the job was changed
-since the transaction began (try again).';
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';

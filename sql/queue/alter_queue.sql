@@ -113,7 +113,7 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
-that are stored keep their times; a new lease counts from the next delivery. Where there was no
+that are stored keep their times; a new lease counts from the next claim. Where there was no
 retention before, what is finished is kept for the new one from now on.
-Errors: MQ002 unknown queue, 22023 bad settings, 40001 under REPEATABLE READ or
-SERIALIZABLE when another transaction was first (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
+READ COMMITTED when another transaction was first (try again).';

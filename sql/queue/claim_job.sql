@@ -66,4 +66,5 @@ in a transaction that is rolled back, or whose client dies before commit, has no
 how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused.
-Errors: MQ002 unknown queue, 22023 bad arguments.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs or lease, 40001
+above READ COMMITTED when another transaction was first (try again).';

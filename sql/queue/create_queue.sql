@@ -193,16 +193,16 @@ comment on function pgq.create_queue(
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
-max_attempts: deliveries before a job is a dead letter; by default 5. delay: from enqueue to the
-first delivery; by default none. job_ttl: from enqueue until an unfinished job expires; by default
-14 days. retention: how long dead letters are kept, counted from when they died, and finished jobs,
-counted from when they were enqueued; by default 14 days. backoff: the delay before the first retry,
-by default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
-share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: ack notes the job among
-the archived ones, which is the default. notify: an enqueue notifies the channel pgq_queue with the
-queue''s name; off by default. no_limit: names of settings that shall have no limit: max_attempts,
-job_ttl, retention. So that it can be called at each start of an application, settings that are not
-given are not compared.
-Errors: MQ005 the queue exists with other settings than those given, 22023 bad name or setting,
-22004 no name, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
-again).';
+max_attempts: attempts before a job is a dead letter; by default 5. delay: from enqueue to the first
+attempt; by default none. job_ttl: from enqueue until an unfinished job expires; by default 14 days.
+retention: how long dead letters are kept, counted from when they died, and finished jobs, counted
+from when they were enqueued; by default 14 days. backoff: the delay before the first retry, by
+default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
+share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
+or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
+the channel pgq_queue with the queue''s name; off by default. no_limit: names of settings that shall
+have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
+application, settings that are not given are not compared.
+Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
+null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';

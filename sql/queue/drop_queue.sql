@@ -45,6 +45,7 @@ end
 $$;
 
 comment on function pgq.drop_queue(text) is
-'Removes a queue with its jobs, leased and dead ones too.
+'Removes a queue with its jobs, leased, dead and archived ones too.
 Jobs that are enqueued at the same time go with it.
-Errors: MQ002 unknown queue.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';

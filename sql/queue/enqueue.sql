@@ -148,6 +148,6 @@ Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once t
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
 for by claims; headers (a JSON object) and key travel with the job.
-Errors: MQ002 unknown queue, 22004 no content, 22023 bad argument, or the job would expire before
-it is due, 40001 under REPEATABLE READ or SERIALIZABLE when the queue was changed since the
-transaction began (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
+or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
+first (try again).';

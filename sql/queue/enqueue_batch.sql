@@ -147,5 +147,6 @@ comment on function pgq.enqueue_batch(
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
 the same length; delay, run_at and priority are those of all. An empty array adds nothing.
-Errors: MQ002 unknown queue, 22004 no content or a null in it, 22023 bad argument, arrays of other
-lengths, or the jobs would expire before they are due.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
+bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
+READ COMMITTED when another transaction was first (try again).';

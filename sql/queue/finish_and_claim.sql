@@ -96,9 +96,10 @@ $$;
 comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
 'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
 It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
-null or an empty array: nothing is. Then up to max_jobs (0 to 100000) jobs are leased and returned
-as by claim_job; 0: none. A paused queue hands out nothing, but what is done is finished.
-Errors: MQ006 one of job_ids is not held under lease_token any more (nothing was finished or
-claimed; use ack_batch and claim_job), MQ002 unknown queue, 22004 job_ids without lease_token, 22023
-bad arguments, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try
-again).';
+null or an empty array: nothing is. They may be of another queue. Then up to max_jobs (0 to 100000)
+jobs are leased and returned as by claim_job; 0: none. A paused queue hands out nothing, but what is
+done is finished.
+Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
+was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
+are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ
+COMMITTED when another transaction was first (try again).';

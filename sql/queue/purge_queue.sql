@@ -31,8 +31,9 @@ begin
         perform pgq._fail_unknown_queue(purge_queue.queue);
     end if;
     if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
-        raise exception 'purge_queue needs either dead_only => true or all_jobs => true'
-            using errcode = '22023';
+        raise exception '"dead_only", "all_jobs": exactly one is needed'
+            using errcode = '22023',
+                hint = 'Pass dead_only => true, or all_jobs => true.';
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -81,4 +82,5 @@ comment on function pgq.purge_queue(text, boolean, boolean) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
 too; a worker that still has one of them gets false from ack. Archived jobs stay.
-Errors: MQ002 unknown queue, 22023 neither of both is true, or both are.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
+both are, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -33,8 +33,9 @@ begin
         perform pgq._fail_unknown_queue(redrive.queue);
     end if;
     if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
-        raise exception 'redrive needs either job_id or all_jobs => true'
-            using errcode = '22023';
+        raise exception '"job_id", "all_jobs": exactly one is needed'
+            using errcode = '22023',
+                hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
     with revived as (
@@ -96,4 +97,5 @@ comment on function pgq.redrive(text, bigint, boolean) is
 'Puts dead letters back into their queue and returns how many.
 job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
 before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
-Errors: MQ002 unknown queue, 22023 neither job_id nor all_jobs, or both.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
+or both, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -26,4 +26,5 @@ $$;
 comment on function pgq.resume_queue(text) is
 'Hands out the jobs of a queue again after pause_queue, and returns the queue.
 Nothing changes if it is not paused.
-Errors: MQ002 unknown queue.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';

@@ -25,8 +25,8 @@ comment on column pgq.queue.partition_id is 'Its id in the message store.';
 comment on column pgq.queue.storage_class_id is 'Where its payloads are stored.';
 comment on column pgq.queue.segment is 'The open segment of its class: where new payloads go.';
 comment on column pgq.queue.lease is 'How long a worker has a job unless the claim says otherwise.';
-comment on column pgq.queue.max_attempts is 'Deliveries before a job is dead; null: no limit.';
-comment on column pgq.queue.delay is 'From enqueue to the first delivery.';
+comment on column pgq.queue.max_attempts is 'Attempts before a job is dead; null: no limit.';
+comment on column pgq.queue.delay is 'From enqueue to the first attempt.';
 comment on column pgq.queue.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
 comment on column pgq.queue.retention is
@@ -34,7 +34,8 @@ comment on column pgq.queue.retention is
 comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
-comment on column pgq.queue.archive is 'Whether ack notes the job in job_archive.';
+comment on column pgq.queue.archive is
+'Whether a job that ack finishes, or that expires, is noted in job_archive.';
 comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
@@ -78,12 +79,12 @@ comment on column pgq.job.partition_id is
 'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';
 comment on column pgq.job.log_offset is
 'The offset of its payload there; in the queue''s own it is the job_id.';
-comment on column pgq.job.expires_at is 'From then on it is never delivered; null: no such time.';
+comment on column pgq.job.expires_at is 'From then on it is never claimed; null: no such time.';
 comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
-comment on column pgq.job.attempt is 'How often it was delivered.';
+comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job.last_attempt is
-'Whether this delivery is the last one that its queue allowed when it was claimed.';
+'Whether this attempt is the last one that its queue allowed when it was claimed.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or nacked.';
@@ -106,13 +107,13 @@ create table pgq.dead_job (
 create index dead_job_queue on pgq.dead_job (queue_id, died_at);
 
 comment on table pgq.dead_job is
-'Jobs that used up their attempts, until redriven, purged or too old.';
+'Jobs that were given up after their last attempt, until redriven, purged or too old.';
 comment on column pgq.dead_job.partition_id is 'Where its payload is stored; see job.';
 comment on column pgq.dead_job.log_offset is 'Where its payload is stored; see job.';
-comment on column pgq.dead_job.attempt is 'How often it was delivered.';
+comment on column pgq.dead_job.attempt is 'How many attempts it had.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
-'Why: the last nack''s error, or that its lease ran out.';
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
 
 create table pgq.job_archive (
     job_id bigint not null,
@@ -130,9 +131,10 @@ create table pgq.job_archive (
 partition by list (segment);
 
 comment on table pgq.job_archive is
-'Finished jobs; a leaf is truncated together with the segment that holds the payloads.';
-comment on column pgq.job_archive.ended_at is 'When it was finished.';
-comment on column pgq.job_archive.outcome is 'acked, or what archive_job was told.';
+'Jobs that were finished or have expired; a leaf is truncated together with the segment that holds
+the payloads.';
+comment on column pgq.job_archive.ended_at is 'When it was finished or expired.';
+comment on column pgq.job_archive.outcome is 'acked, expired, or what archive_job was told.';
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
 'The error of the last nack before it was finished.';

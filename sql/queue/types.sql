@@ -19,8 +19,8 @@ comment on type pgq.queue_info is 'A queue and its settings.';
 comment on column pgq.queue_info.queue is 'Its name.';
 comment on column pgq.queue_info.lease is
 'How long a worker has a job unless the claim says otherwise.';
-comment on column pgq.queue_info.max_attempts is 'Deliveries before a job is dead; null: no limit.';
-comment on column pgq.queue_info.delay is 'From enqueue to the first delivery.';
+comment on column pgq.queue_info.max_attempts is 'Attempts before a job is dead; null: no limit.';
+comment on column pgq.queue_info.delay is 'From enqueue to the first attempt.';
 comment on column pgq.queue_info.job_ttl is
 'From enqueue until an unfinished job expires; null: never.';
 comment on column pgq.queue_info.retention is
@@ -30,7 +30,8 @@ comment on column pgq.queue_info.backoff is
 comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
-comment on column pgq.queue_info.archive is 'Whether ack notes the job among the archived ones.';
+comment on column pgq.queue_info.archive is
+'Whether a job that ack finishes, or that expires, is noted among the archived ones.';
 comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
@@ -54,7 +55,7 @@ comment on type pgq.claimed_job is 'A job that the caller has until its lease en
 comment on column pgq.claimed_job.job_id is 'Its id.';
 comment on column pgq.claimed_job.lease_token is
 'What ack, nack, archive_job and extend_lease ask for; one token for all jobs of a claim.';
-comment on column pgq.claimed_job.attempt is 'Which delivery this is, from 1.';
+comment on column pgq.claimed_job.attempt is 'Which attempt this is, from 1.';
 comment on column pgq.claimed_job.leased_until is 'When another worker may get it.';
 comment on column pgq.claimed_job.enqueued_at is 'When it was enqueued.';
 comment on column pgq.claimed_job.priority is '0 (first) to 9 (last).';

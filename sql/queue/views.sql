@@ -36,7 +36,9 @@ cross join lateral (
 
 comment on view pgq.queue_stats is 'How many jobs each queue has, by state.';
 comment on column pgq.queue_stats.queue is 'The queue.';
-comment on column pgq.queue_stats.ready is 'Jobs that may be claimed now.';
+comment on column pgq.queue_stats.ready is
+'Jobs that are due, also while the queue is paused, and those that lost their worker on the last
+attempt, until they become dead letters.';
 comment on column pgq.queue_stats.leased is 'Jobs that a worker has.';
 comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
 comment on column pgq.queue_stats.expired is
@@ -69,12 +71,13 @@ left join pgq.message as m
     and m.log_offset = d.log_offset;
 
 comment on view pgq.dead_letters is
-'Jobs that used up their attempts; pgq.redrive puts them back, pgq.purge_queue removes them.';
+'Jobs that were given up after their last attempt; pgq.redrive puts them back, pgq.purge_queue
+removes them.';
 comment on column pgq.dead_letters.queue is 'The queue.';
 comment on column pgq.dead_letters.job_id is 'The id of the job.';
-comment on column pgq.dead_letters.attempt is 'How often it was delivered.';
+comment on column pgq.dead_letters.attempt is 'How many attempts it had.';
 comment on column pgq.dead_letters.last_error is
-'What the last nack said, or that its lease ran out.';
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
 comment on column pgq.dead_letters.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
@@ -108,13 +111,13 @@ left join pgq.message as m
     and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
-'Finished jobs, until they are older than the retention of their queue.';
+'Jobs that were finished or have expired, until they are older than the retention of their queue.';
 comment on column pgq.archived_jobs.queue is 'The queue.';
 comment on column pgq.archived_jobs.job_id is 'The id of the job.';
 comment on column pgq.archived_jobs.outcome is 'acked, expired, or what archive_job was told.';
-comment on column pgq.archived_jobs.attempt is 'How often it was delivered.';
+comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
-comment on column pgq.archived_jobs.ended_at is 'When it was finished.';
+comment on column pgq.archived_jobs.ended_at is 'When it was finished or expired.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';

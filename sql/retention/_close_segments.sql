@@ -54,7 +54,7 @@ begin
 
     -- Partitions that had no message since still point to a sealed one.
     if pgq._settle_partitions(null, 1000) = 1000 then
-        return next row('more', 'segment closing', 1)::pgq.cleanup_action;
+        return next row('more', 'closing', 1)::pgq.cleanup_action;
     end if;
 
     for target in

@@ -26,9 +26,7 @@ begin
             end if;
         exception
             when lock_not_available then
-                return next row(
-                    'busy', 'storage class ' || class_id, 1
-                )::pgq.cleanup_action;
+                return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
     end loop;
 end

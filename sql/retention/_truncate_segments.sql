@@ -8,7 +8,6 @@ as $$
 declare
     target record;
     bytes bigint;
-    carried bigint;
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
@@ -54,25 +53,25 @@ begin
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
-            select coalesce(sum(r.amount), 0)
-            into carried
-            from pgq._carry_jobs(
-                target.segment, null, _truncate_segments.moment, budget::integer
-            ) as r;
-            budget := budget - carried;
-            if carried > 0 then
-                return next row(
-                    'payloads moved', target.segment::text, carried
-                )::pgq.cleanup_action;
-            end if;
+            for report in
+                select r.*
+                from pgq._carry_jobs(
+                    target.segment, null, _truncate_segments.moment, budget::integer
+                ) as r
+            loop
+                budget := budget - report.amount;
+                return next report;
+            end loop;
         end if;
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
         if pgq._has_jobs(target.segment, null) then
-            return next row(
-                case when budget > 0 then 'segment busy' else 'more' end, target.segment::text, 1
-            )::pgq.cleanup_action;
+            if budget > 0 then
+                return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            else
+                return next row('more', 'truncation', 1)::pgq.cleanup_action;
+            end if;
             continue;
         end if;
 

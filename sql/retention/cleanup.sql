@@ -64,11 +64,23 @@ $$;
 
 comment on function pgq.cleanup() is
 'Does the housekeeping, and returns what was done, a row per thing.
-It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
-to the dead ones, forgets bulk writes past their timeout, opens new segments, and empties those that
-are older than their retention. Call it every minute or so, from cron or pg_cron or any client;
-delivery never depends on it, disk space does. One call does a bounded piece of work: a row with the
-action more says that there is more of it, so call again at once. It waits 0.2 s at most for a lock;
-what met it is then undone and reported as busy, and the next call goes on. Several at once do no
-harm.
+Call it every minute or so, from cron or pg_cron or any client; delivery never depends on it, disk
+space does. One call does a bounded piece of work, and waits 0.2 s at most for a lock. Several at
+once do no harm.
+What it does, by the action that the row has:
+- jobs expired: unfinished jobs of a queue, past its job_ttl, are removed;
+- jobs died: jobs of a queue, whose worker was lost on the last attempt, are dead letters now;
+- dead letters removed: those of a queue, past its retention;
+- floor lowered: claims of a queue begin further in front again, after the clock went back;
+- positions trimmed: old positions of a group, which nothing needs any more, are removed;
+- bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
+- staged write removed: nothing is left of what was staged for a write that was given up;
+- leftovers removed: what a segment had from a time without a retention, and is not kept any more;
+- segment sealed: new messages go to another segment from now on;
+- segment closed: nothing is added to it any more;
+- payloads moved: those of jobs that live on, and of dead letters, to another segment;
+- segment truncated: it is older than its retention, or not needed for max_bytes, and empty now;
+- segment busy: it is due as well, but somebody reads it or works on its jobs; a later call goes on;
+- busy: a part of the work met a lock; what it did is undone, and the next call does it;
+- more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';

@@ -16,9 +16,9 @@ declare
     gap integer;
 begin
     if (_check_batch.payloads is null) = (_check_batch.bodies is null) then
-        raise exception 'a batch needs either payloads or bodies'
+        raise exception '"payloads", "bodies": exactly one is needed'
             using errcode = case when _check_batch.payloads is null then '22004' else '22023' end,
-                hint = 'Pass one of payloads (jsonb[]) and bodies (bytea[]).';
+                hint = 'Pass payloads (jsonb[]) or bodies (bytea[]). JSON null is ''null''::jsonb.';
     end if;
     if array_ndims(_check_batch.payloads) > 1 or array_ndims(_check_batch.bodies) > 1
         or array_ndims(_check_batch.keys) > 1 or array_ndims(_check_batch.headers) > 1
@@ -47,9 +47,10 @@ begin
         array_position(_check_batch.bodies, null) - array_lower(_check_batch.bodies, 1)
     );
     if gap is not null then
-        raise exception 'a batch must not contain null'
+        raise exception 'argument "%" must not contain null',
+            case when _check_batch.payloads is null then 'bodies' else 'payloads' end
             using errcode = '22004',
-                detail = format('Message %s of %s is null; nothing was stored.', gap + 1, size);
+                detail = format('Number %s of %s is null; nothing was stored.', gap + 1, size);
     end if;
     if _check_batch.headers is not null
         and exists (
@@ -57,7 +58,7 @@ begin
             where jsonb_typeof(h.header) <> 'object'
         )
     then
-        raise exception 'headers must be JSON objects'
+        raise exception 'argument "headers" must contain nothing but JSON objects'
             using errcode = '22023';
     end if;
     return size;

@@ -11,12 +11,10 @@ begin
             using errcode = '22004';
     end if;
     if _check_count.number not between _check_count.lowest and _check_count.highest then
-        raise exception 'argument "%" is out of range', _check_count.argument
+        raise exception 'argument "%" must be from % to %',
+            _check_count.argument, _check_count.lowest, _check_count.highest
             using errcode = '22023',
-                detail = format(
-                    'Given: %s; allowed: %s to %s.',
-                    _check_count.number, _check_count.lowest, _check_count.highest
-                );
+                detail = format('Given: %s.', _check_count.number);
     end if;
 end
 $$;

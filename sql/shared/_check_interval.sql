@@ -22,13 +22,15 @@ begin
         or _check_interval.length > interval '36500 days'
         or (_check_interval.length = interval '0' and not _check_interval.zero_allowed)
     then
-        raise exception 'argument "%" is out of range', _check_interval.argument
+        raise exception 'argument "%" must be %',
+            _check_interval.argument,
+            case
+                when _check_interval.zero_allowed then 'from 0 to 36500 days'
+                else 'more than 0 and at most 36500 days'
+            end
             using errcode = '22023',
                 detail = format('Given: %s.', _check_interval.length),
-                hint = case
-                    when _check_interval.zero_allowed then 'It must be from 0 to 36500 days.'
-                    else 'It must be more than 0 and at most 36500 days.'
-                end || ' No part of it may be negative.';
+                hint = 'No part of it may be negative.';
     end if;
 end
 $$;

@@ -11,7 +11,7 @@ begin
             using errcode = '22004';
     end if;
     if _check_name.name !~ '^[A-Za-z0-9._-]{1,63}$' or _check_name.name ~ '^pg_' then
-        raise exception 'argument "%" is not a valid name', _check_name.argument
+        raise exception 'argument "%" must be a valid name', _check_name.argument
             using errcode = '22023',
                 detail = format('Given: "%s".', left(_check_name.name, 100)),
                 hint = 'A name has 1 to 63 characters out of A-Z, a-z, 0-9, ".", "_" and "-", '

@@ -14,7 +14,7 @@ declare
     twice text;
 begin
     if not coalesce(_check_no_limit.no_limit, '{}') <@ allowed then
-        raise exception 'argument "no_limit" names a setting that cannot be lifted'
+        raise exception 'argument "no_limit" must name nothing but settings with a limit to lift'
             using errcode = '22023',
                 detail = format(
                     'Given: %s; allowed: %s.',
@@ -29,9 +29,9 @@ begin
     where g.key = any(_check_no_limit.no_limit);
 
     if twice is not null then
-        raise exception 'argument "%" is given, and "no_limit" lifts it', twice
+        raise exception '"%" and "no_limit" exclude each other', twice
             using errcode = '22023',
-                hint = format('Give "%s" or name it in "no_limit", not both.', twice);
+                detail = format('"no_limit" names "%s", which is given.', twice);
     end if;
 end
 $$;

@@ -6,6 +6,8 @@ create type pgq.cleanup_action as (
 
 comment on type pgq.cleanup_action is 'One thing that cleanup did.';
 comment on column pgq.cleanup_action.action is
-'What: jobs expired, segment truncated, busy and so on.';
-comment on column pgq.cleanup_action.target is 'To which queue, group or segment.';
+'What: one of the actions that the comment of cleanup lists.';
+comment on column pgq.cleanup_action.target is
+'To what: a queue, a group as topic/group, a write_id, a segment; for busy and more, the part of the
+work.';
 comment on column pgq.cleanup_action.amount is 'To how many.';

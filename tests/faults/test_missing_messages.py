@@ -101,7 +101,7 @@ def test_cleanup_buries_and_removes_it(connection: Session, clock: Clock) -> Non
     )
     assert len(claim(connection, dying, 2)) == 2
     clock.advance("31 seconds")
-    assert connection.cleanup() == [("jobs dead", dying, 2)]
+    assert connection.cleanup() == [("jobs died", dying, 2)]
     assert stats(connection, dying) == {"dead": 2}
     clock.advance("62 minutes")
     done = connection.cleanup()

@@ -150,7 +150,7 @@ def test_a_null_element_refuses_the_whole_batch(log: Session, level: str) -> Non
             payloads[at] = None
             error = refused("22004", publish, topic=topic, payloads=payloads)
             assert error.diag.message_detail is not None
-            assert f"Message {at + 1} of 3" in error.diag.message_detail
+            assert f"Number {at + 1} of 3" in error.diag.message_detail
             refused("22004", publish, topic=topic, payloads=payloads, keys=["a", "b", "c"])
         refused("22004", publish, topic=topic, bodies=[b"", None])
     assert publish(topic=topic, payloads=["null"], partition=0) == [(0, 1, 1, False)]

@@ -68,7 +68,7 @@ def test_jobs_whose_last_worker_was_lost(connection: Session, clock: Clock) -> N
     claim(connection, queue, 2)
     assert connection.cleanup() == []
     clock.advance("31 seconds")
-    assert connection.cleanup() == [("jobs dead", queue, 2)]
+    assert connection.cleanup() == [("jobs died", queue, 2)]
     assert connection.cleanup() == []
     assert stats(connection, queue) == {"ready": 1, "dead": 2}
     assert (
@@ -89,7 +89,7 @@ def test_their_last_error_is_kept(connection: Session, clock: Clock) -> None:
             assert connection.nack(**arguments, error=error)
     assert len(claim(connection, queue, 3)) == 3
     clock.advance("31 seconds")
-    assert connection.cleanup() == [("jobs dead", queue, 3)]
+    assert connection.cleanup() == [("jobs died", queue, 3)]
     letters = connection.execute(
         "select payload, attempt, last_error from pgq.dead_letters order by job_id"
     ).fetchall()

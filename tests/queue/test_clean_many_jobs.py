@@ -154,7 +154,7 @@ def test_a_lost_last_attempt_behind_thousands_that_wait(
     connection.cleanup()
     clock.advance("2 minutes")
     done, read = _read_by_cleanup(connect)
-    assert ("jobs dead", queue, 1) in done
+    assert ("jobs died", queue, 1) in done
     assert row(connection, "select job_id, last_error from pgq.dead_letters") == (
         last,
         "the lease of the last attempt ran out",
@@ -186,7 +186,7 @@ def _until_no_more(connection: Session) -> list[dict[str, int]]:
     while more:
         done = connection.cleanup()
         more = any(action == "more" for action, _, _ in done)
-        ended = dict.fromkeys(("jobs expired", "jobs dead"), 0)
+        ended = dict.fromkeys(("jobs expired", "jobs died"), 0)
         for action, _, amount in done:
             if action in ended:
                 ended[action] += amount
@@ -221,8 +221,8 @@ def test_many_lose_their_last_workers_at_once(connection: Session, clock: Clock)
     enqueue_many(connection, queue, 10)
     clock.advance("31 seconds")
     calls = _until_no_more(connection)
-    assert [each["jobs dead"] <= ENDED for each in calls] == [True] * len(calls)
-    assert sum(each["jobs dead"] for each in calls) == 25_000
+    assert [each["jobs died"] <= ENDED for each in calls] == [True] * len(calls)
+    assert sum(each["jobs died"] for each in calls) == 25_000
     assert stats(connection, queue) == {"ready": 10, "dead": 25_000}
 
 
@@ -237,7 +237,7 @@ def test_some_expire_and_some_die(connection: Session, clock: Clock) -> None:
     calls = _until_no_more(connection)
     assert [sum(each.values()) <= ENDED for each in calls] == [True] * len(calls)
     assert sum(each["jobs expired"] for each in calls) == 8_000
-    assert sum(each["jobs dead"] for each in calls) == 8_000
+    assert sum(each["jobs died"] for each in calls) == 8_000
     assert stats(connection, expiring) == {}
     assert stats(connection, dying) == {"dead": 8_000}
 

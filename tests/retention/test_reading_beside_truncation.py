@@ -14,7 +14,7 @@ import pytest
 
 from support.clock import Clock
 from support.log import offsets
-from support.session import Connect, Session, new_name
+from support.session import Connect, Session, new_name, refused
 from support.snapshots import LEVELS, old_session
 from support.storage import clean
 from support.waiting import PATIENCE, started
@@ -120,6 +120,21 @@ def test_an_old_snapshot_reads_all_or_is_told(
     late = old_session(connect, level)
     assert "segment truncated" in clean(log)
     assert told(reads(late, topic)[way]) in allowed(way)
+
+
+@pytest.mark.parametrize("gone", GONE)
+@pytest.mark.parametrize("function", ["fetch_range", "check_range"])
+def test_an_old_snapshot_is_told_that_retention_was_first(
+    connect: Connect, log: Session, clock: Clock, function: str, gone: str
+) -> None:
+    """Not that messages, whose offsets it still shows, are yet to come."""
+    topic = three_segments(log, clock, gone)
+    late = old_session(connect, "repeatable read")
+    assert "segment truncated" in clean(log)
+    read = getattr(late, function)
+    error = refused("MQ004", read, topic=topic, partition=0, first_offset=1, last_offset=9)
+    assert "offset 1 of topic" in str(error)
+    assert "Retention has removed it" in str(error.diag.message_hint)
 
 
 @pytest.mark.parametrize("gone", GONE)

@@ -223,6 +223,9 @@ def test_two_arguments_come_in_the_same_order_everywhere(functions: list[Functio
     refuse(broken())
 
 
+HELD_NO_MORE = "the caller does not hold it any more"
+
+
 def test_who_has_lost_a_lease_is_told_in_one_of_three_ways(functions: list[Function]) -> None:
     """False, an id that is left out, or MQ006; the first line of the comment says which."""
 
@@ -234,7 +237,9 @@ def test_who_has_lost_a_lease_is_told_in_one_of_three_ways(functions: list[Funct
             if function.name in ("commit_offset", "finish_and_claim"):
                 told = "; MQ006 w"
             elif function.result == "boolean":
-                told = "; false when the caller does not hold it any more."
+                # What is extended must not have ended; else one that has run out still counts.
+                extends = function.name.startswith("extend_")
+                told = f"; false when {'that lease has ended' if extends else HELD_NO_MORE}."
             else:
                 told = "returns the ids of"
             if told not in first:

@@ -45,9 +45,9 @@ class Topic:
     topic: str
     partitions: int
     retention: timedelta | None
-    """How long a message is kept at least; None: for ever."""
+    """How long a message is kept at least, but for `max_bytes`; None: for ever."""
     max_bytes: int | None
-    """How many bytes are kept at least before the oldest messages go; None: no limit."""
+    """How many bytes are kept at least when the oldest messages go early; None: no limit."""
     notify: bool
     """Whether a publish sends a NOTIFY, which `Client.wait` listens to."""
     created_at: datetime
@@ -158,7 +158,7 @@ class Queue:
     lease: timedelta
     """How long a claimed job belongs to its worker, unless the claim says otherwise: 30 s."""
     max_attempts: int | None
-    """After so many claims (5) a job that is not finished is a dead letter; None: no limit."""
+    """After so many attempts (5) a job that is not finished is a dead letter; None: no limit."""
     delay: timedelta
     """How long a new job waits before it can be claimed: not at all."""
     job_ttl: timedelta | None
@@ -175,7 +175,7 @@ class Queue:
     backoff_jitter: float
     """Up to which part of itself is added to a wait at random: 0.1 is up to ten per cent."""
     archive: bool
-    """Whether finished jobs are noted in the archive; they are unless told otherwise."""
+    """Whether jobs that are acked or expire are noted in the archive; by default they are."""
     notify: bool
     """Whether an enqueue sends a NOTIFY, which `Client.wait` listens to; off by default."""
     paused: bool
@@ -200,7 +200,7 @@ class Job:
     job_id: int
     lease_token: UUID
     attempt: int
-    """1 at the first delivery; every claim counts, so a crash of the worker does too."""
+    """From 1; every claim is an attempt, also when its worker crashes."""
     leased_until: datetime
     enqueued_at: datetime
     priority: int
@@ -241,11 +241,11 @@ class GroupLag:
     consumer_group: str
     partition: int
     committed_offset: int
-    """The last offset that the group has done with; 0 before the first."""
+    """The last offset that the group has processed; 0 before the first."""
     last_offset: int
     """The newest offset; 0 when nothing was ever published."""
     lag: int
-    """Messages not consumed yet."""
+    """Messages still to read, those that retention has removed included."""
     oldest_published_at: datetime | None
     """When the oldest of them was published; None when there is none."""
     leased_until: datetime | None
@@ -281,7 +281,7 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A job that was given up; `redrive` puts it back."""
+    """A job that was given up after its last attempt; `redrive` puts it back."""
 
     queue: str
     job_id: int
@@ -299,7 +299,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedJob:
-    """A finished job."""
+    """A job that was finished or has expired."""
 
     queue: str
     job_id: int

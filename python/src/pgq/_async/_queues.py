@@ -130,5 +130,5 @@ class Queues(Calling):
         return await self._view(DeadLetter, "dead_letters", queue=queue)
 
     async def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
-        """The finished jobs that retention has not removed yet."""
+        """The jobs that were finished or have expired, until retention removes them."""
         return await self._view(ArchivedJob, "archived_jobs", queue=queue)

@@ -35,8 +35,8 @@ class Topics(Calling):
         """Create a topic, or return the one of that name if it has the settings that are given.
 
         It has so many `partitions` (8), each of which takes one publishing transaction at a time. A
-        message is kept for `retention` at least (7 days), and of a topic that grows beyond
-        `max_bytes` (no limit) at least these newest ones. With `notify` (off) each publish wakes
+        message is kept for `retention` at least (7 days), but the oldest ones go earlier when the
+        younger ones have `max_bytes` (no limit). With `notify` (off) each publish wakes
         those who `wait`. `no_limit` names what shall have no limit: 'retention', 'max_bytes'.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
@@ -66,7 +66,7 @@ class Topics(Calling):
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
         Those can be 'retention' and 'max_bytes'. The number of partitions can only grow, and then
-        most keys move to another partition.
+        most keys move to another partition: their order holds before and after, not across.
         """
         return await self._row(
             Topic,

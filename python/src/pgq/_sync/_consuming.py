@@ -31,7 +31,7 @@ class Consuming(Calling):
         rollback gives them back: what the caller writes in the same transaction happens exactly
         once for each message.
 
-        Raises OffsetOutOfRange when retention has overtaken the group.
+        Raises OffsetOutOfRange when retention has removed the next message.
         """
         return self._rows(
             Message,
@@ -54,7 +54,7 @@ class Consuming(Calling):
 
         None: nothing to read for this member now. Read them with `fetch_range`.
 
-        Raises OffsetOutOfRange when retention has overtaken the group.
+        Raises OffsetOutOfRange when retention has removed the next message.
         """
         return self._row_or_none(
             OffsetRange,
@@ -118,7 +118,7 @@ class Consuming(Calling):
     ) -> list[Message]:
         """Look at the group's next messages and move nothing; `commit_offset` moves the position.
 
-        Raises OffsetOutOfRange when retention has overtaken the group.
+        Raises OffsetOutOfRange when retention has removed the next message.
         """
         return self._rows(
             Message,
@@ -174,7 +174,7 @@ class Consuming(Calling):
         While a partition is leased no other member gets anything of it, so its messages stay in
         order.
 
-        Raises OffsetOutOfRange when retention has overtaken the group.
+        Raises OffsetOutOfRange when retention has removed the next message.
         """
         return self._rows(
             LeasedMessage,
@@ -197,7 +197,7 @@ class Consuming(Calling):
     ) -> bool:
         """Let the lease last for `lease` (30 seconds) from now; it is never shortened.
 
-        False: it is lost, stop working on its messages.
+        False: that lease has ended, stop working on its messages.
         """
         return self._value(
             bool,

@@ -94,8 +94,8 @@ class Jobs(Calling):
         """Lease the next jobs; an empty list: nothing to do.
 
         Commit, so that the lease counts, and work. Then `ack`, `archive_job` or `nack` with the
-        lease token; a job of which nothing is heard before its lease ends is delivered again, and
-        after the queue's `max_attempts` it becomes a dead letter.
+        lease token; a job whose worker does none of these before the lease ends can be claimed
+        again, and after the queue's `max_attempts` it becomes a dead letter.
         """
         return self._rows(
             Job, "claim_job", queue=queue, max_jobs=max_jobs, lease=lease, label=label
@@ -125,8 +125,9 @@ class Jobs(Calling):
     ) -> list[Job]:
         """Finish the jobs of the last claim and lease the next ones, in one transaction.
 
-        Without `job_ids` it only claims, with `max_jobs=0` it only finishes. LeaseLost: one of the
-        jobs is not leased under that token any more; then nothing was finished or claimed.
+        Without `job_ids` it only claims, with `max_jobs=0` it only finishes. The jobs may be of
+        another queue. LeaseLost: one of them is not leased under that token any more; then nothing
+        was finished or claimed.
         """
         return self._rows(
             Job,
@@ -219,7 +220,7 @@ class Jobs(Calling):
     ) -> bool:
         """Let a job's lease last for `lease` (the queue's) from now; it is never shortened.
 
-        False: it is lost, stop working on the job.
+        False: that lease has ended, stop working on the job.
         """
         return self._value(
             bool, "extend_lease", job_id=job_id, lease_token=lease_token, lease=lease
@@ -232,7 +233,7 @@ class Jobs(Calling):
         *,
         lease: timedelta | None = None,
     ) -> list[int]:
-        """Extend the leases of jobs of one claim; returns the ids of those still held."""
+        """Extend the leases of jobs of one claim; returns the ids of those it extended."""
         return self._column(
             "job_id",
             "extend_lease_batch",

@@ -132,5 +132,5 @@ class Queues(Calling):
         return self._view(DeadLetter, "dead_letters", queue=queue)
 
     def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
-        """The finished jobs that retention has not removed yet."""
+        """The jobs that were finished or have expired, until retention removes them."""
         return self._view(ArchivedJob, "archived_jobs", queue=queue)
