@@ -578,13 +578,12 @@ comment on column pgq.consumer_group.out_of_range is
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
 
--- As in partition, a member finds and locks one row by one index.
+-- As in partition, a member finds one row by one index.
 create table pgq.group_partition (
     group_id bigint not null references pgq.consumer_group (group_id) on delete cascade,
     partition integer not null,
     topic text collate "C" not null,
     consumer_group text collate "C" not null,
-    ring integer not null,
     partition_id bigint not null,
     out_of_range text not null,
     trimmed_seq bigint not null default 0,
@@ -592,14 +591,11 @@ create table pgq.group_partition (
     unique (topic, consumer_group, partition)
 );
 
-create index group_partition_ring on pgq.group_partition (topic, consumer_group, ring);
-
 comment on table pgq.group_partition is
 'One row per group and partition; a member locks it while it moves the position.';
 comment on column pgq.group_partition.partition is 'The number of the partition.';
 comment on column pgq.group_partition.topic is 'The name of the topic.';
 comment on column pgq.group_partition.consumer_group is 'The name of the group.';
-comment on column pgq.group_partition.ring is 'Where it stands between 0 and 1023; see partition.';
 comment on column pgq.group_partition.partition_id is 'The id of the partition.';
 comment on column pgq.group_partition.out_of_range is 'What the group says.';
 comment on column pgq.group_partition.trimmed_seq is
@@ -3185,7 +3181,7 @@ begin
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
-        returning partition_id, segment, partition, ring
+        returning partition_id, segment, partition
     ),
 
     placed as (
@@ -3196,14 +3192,13 @@ begin
 
     grouped as (
         insert into pgq.group_partition (
-            group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+            group_id, partition, topic, consumer_group, partition_id, out_of_range
         )
         select
             g.group_id,
             a.partition,
             (_add_partitions.topic).topic,
             g.consumer_group,
-            a.ring,
             a.partition_id,
             g.out_of_range
         from pgq.consumer_group as g
@@ -3715,14 +3710,13 @@ begin
     end if;
 
     insert into pgq.group_partition (
-        group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+        group_id, partition, topic, consumer_group, partition_id, out_of_range
     )
     select
         new_id,
         p.partition,
         target.topic,
         create_group.consumer_group,
-        p.ring,
         p.partition_id,
         coalesce(create_group.out_of_range, 'error')
     from pgq.partition as p
@@ -5962,19 +5956,22 @@ begin
     if _claim.partition is null then
         place := pgq._ring();
 
-        select g.group_id, g.partition, g.partition_id
-        into target_id, number, home_id
+        select p.partition, p.partition_id, p.segment, p.segment_first_offset
+        into number, home_id, leaf, entered_offset
+        from pgq.partition as p
+        where p.topic = _claim.topic
+            and p.ring <= place
+        order by p.ring desc
+        limit 1;
+
+        -- Not of another topic that has the name by now.
+        select g.group_id
+        into target_id
         from pgq.group_partition as g
         where g.topic = _claim.topic
             and g.consumer_group = _claim.consumer_group
-            and g.ring <= place
-        order by g.ring desc
-        limit 1;
-
-        select p.segment, p.segment_first_offset
-        into leaf, entered_offset
-        from pgq.partition as p
-        where p.partition_id = home_id;
+            and g.partition = number
+            and g.partition_id = home_id;
 
         select
             j.seq,
@@ -6813,19 +6810,22 @@ begin
     if consume.partition is null then
         place := pgq._ring();
 
-        select g.group_id, g.partition, g.partition_id
-        into target_id, number, home_id
+        select p.partition, p.partition_id, p.segment, p.segment_first_offset
+        into number, home_id, leaf, entered_offset
+        from pgq.partition as p
+        where p.topic = consume.topic
+            and p.ring <= place
+        order by p.ring desc
+        limit 1;
+
+        -- Not of another topic that has the name by now.
+        select g.group_id
+        into target_id
         from pgq.group_partition as g
         where g.topic = consume.topic
             and g.consumer_group = consume.consumer_group
-            and g.ring <= place
-        order by g.ring desc
-        limit 1;
-
-        select p.segment, p.segment_first_offset
-        into leaf, entered_offset
-        from pgq.partition as p
-        where p.partition_id = home_id;
+            and g.partition = number
+            and g.partition_id = home_id;
 
         select
             j.seq,

@@ -91,14 +91,13 @@ begin
     end if;
 
     insert into pgq.group_partition (
-        group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+        group_id, partition, topic, consumer_group, partition_id, out_of_range
     )
     select
         new_id,
         p.partition,
         target.topic,
         create_group.consumer_group,
-        p.ring,
         p.partition_id,
         coalesce(create_group.out_of_range, 'error')
     from pgq.partition as p
