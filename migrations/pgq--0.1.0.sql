@@ -2066,6 +2066,10 @@ begin
     order by r.first_offset desc
     limit 1;
 
+    if run.segment is null then
+        return null;
+    end if;
+
     if run.segment = 0 then
         select coalesce(run.published_at, m.published_at)
         from pgq.message_0 as m
@@ -2200,8 +2204,8 @@ end
 $$;
 
 comment on function pgq._published_at(bigint, bigint) is
-'When the message of an offset was published; null when retention has removed it since the snapshot
-was taken.';
+'When the message of an offset was published; null when retention has removed it, perhaps since the
+snapshot was taken.';
 
 -- ==== sql/log/_messages_across.sql
 
@@ -2544,7 +2548,7 @@ begin
     end if;
 
     -- published_at rises with the offset, so halving finds the place without an index on the time.
-    -- What retention has removed since the snapshot was taken is older than all that is there.
+    -- What retention has removed, perhaps since the caller looked, is older than all that is there.
     while low < high loop
         middle := low + (high - low) / 2;
         middle_at := pgq._published_at(_offset_at.partition_id, middle);
