@@ -1767,6 +1767,27 @@ $$;
 comment on function pgq._fail_unknown_topic(text) is
 'Raises MQ001, or 22004 when no name was given.';
 
+-- ==== sql/log/_check_topic.sql
+
+create function pgq._check_topic(topic text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.topic as t where t.topic = _check_topic.topic) then
+        perform pgq._fail_unknown_topic(_check_topic.topic);
+    end if;
+end
+$$;
+
+comment on function pgq._check_topic(text) is
+'Raises MQ001 when there is no topic of this name, or 22004 when no name was given.
+Whoever waited for the row of a topic and does not find it calls this, and looks again: it may have
+been dropped and created again meanwhile.';
+
 -- ==== sql/log/_fail_unknown_partition.sql
 
 create function pgq._fail_unknown_partition(topic text, partition integer, partitions integer)
@@ -3239,23 +3260,24 @@ as $$
 declare
     target pgq.topic;
 begin
-    -- Publishers may need the row of the topic while they hold a partition, so it comes behind the
-    -- partitions.
-    perform
-    from pgq.partition as p
-    where p.topic = _lock_topic.topic
-    order by p.partition
-    for update;
+    loop
+        -- Publishers may need the row of the topic while they hold a partition, so it comes behind
+        -- the partitions.
+        perform
+        from pgq.partition as p
+        where p.topic = _lock_topic.topic
+        order by p.partition
+        for update;
 
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = _lock_topic.topic
-    for update;
+        select t.*
+        into target
+        from pgq.topic as t
+        where t.topic = _lock_topic.topic
+        for update;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(_lock_topic.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(_lock_topic.topic);
+    end loop;
 
     -- Partitions that were added in between.
     perform
@@ -3481,15 +3503,16 @@ declare
     class pgq.storage_class;
     previous integer;
 begin
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = alter_topic.topic
-    for no key update;
+    loop
+        select t.*
+        into target
+        from pgq.topic as t
+        where t.topic = alter_topic.topic
+        for no key update;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(alter_topic.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(alter_topic.topic);
+    end loop;
     perform pgq._check_no_limit(
         alter_topic.no_limit,
         jsonb_build_object(
@@ -3681,15 +3704,16 @@ begin
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic = create_group.topic
-    returning t.*
-    into target;
+    loop
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = create_group.topic
+        returning t.*
+        into target;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(create_group.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(create_group.topic);
+    end loop;
 
     insert into pgq.consumer_group (
         topic_id, consumer_group, out_of_range, created_at, updated_at
@@ -3783,33 +3807,36 @@ declare
 begin
     perform pgq._check_out_of_range(alter_group.out_of_range);
 
-    -- Members end first; only then the topic. That is changed, though not what it says, so that
-    -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock it.
-    perform
-    from pgq.group_partition as l
-    where l.topic = alter_group.topic
-        and l.consumer_group = alter_group.consumer_group
-    order by l.partition
-    for no key update;
+    loop
+        -- Members end first; only then the topic. That is changed, though not what it says, so that
+        -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock
+        -- it.
+        perform
+        from pgq.group_partition as l
+        where l.topic = alter_group.topic
+            and l.consumer_group = alter_group.consumer_group
+        order by l.partition
+        for no key update;
 
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic = alter_group.topic
-    returning t.topic_id
-    into target_id;
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = alter_group.topic
+        returning t.topic_id
+        into target_id;
 
-    update pgq.consumer_group as g
-    set
-        out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
-        updated_at = pgq._clock()
-    where g.topic_id = target_id
-        and g.consumer_group = alter_group.consumer_group
-    returning g.group_id
-    into target_id;
+        update pgq.consumer_group as g
+        set
+            out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
+            updated_at = pgq._clock()
+        where g.topic_id = target_id
+            and g.consumer_group = alter_group.consumer_group
+        returning g.group_id
+        into target_id;
 
-    if not found then
+        exit when target_id is not null;
+        -- Where this finds it, it was dropped and created again while this call waited.
         perform pgq._check_group(alter_group.topic, alter_group.consumer_group, null);
-    end if;
+    end loop;
 
     update pgq.group_partition as l
     set out_of_range = coalesce(alter_group.out_of_range, l.out_of_range)
@@ -3841,29 +3868,33 @@ as $$
 declare
     target_id bigint;
 begin
-    -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
-    -- groups locks.
-    perform
-    from pgq.group_partition as l
-    where l.topic = drop_group.topic
-        and l.consumer_group = drop_group.consumer_group
-    order by l.partition
-    for update;
+    loop
+        -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
+        -- groups locks.
+        perform
+        from pgq.group_partition as l
+        where l.topic = drop_group.topic
+            and l.consumer_group = drop_group.consumer_group
+        order by l.partition
+        for update;
 
-    perform
-    from pgq.topic as t
-    where t.topic = drop_group.topic
-    for share;
+        perform
+        from pgq.topic as t
+        where t.topic = drop_group.topic
+        for share;
 
-    perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+        delete from pgq.consumer_group as g
+        using pgq.topic as t
+        where t.topic = drop_group.topic
+            and g.topic_id = t.topic_id
+            and g.consumer_group = drop_group.consumer_group
+        returning g.group_id
+        into target_id;
 
-    delete from pgq.consumer_group as g
-    using pgq.topic as t
-    where t.topic = drop_group.topic
-        and g.topic_id = t.topic_id
-        and g.consumer_group = drop_group.consumer_group
-    returning g.group_id
-    into target_id;
+        exit when target_id is not null;
+        -- Where this finds it, it was dropped and created again while this call waited.
+        perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+    end loop;
 
     delete from pgq.group_position as j
     where j.group_id = target_id;
@@ -4644,9 +4675,7 @@ begin
     );
 
     if size = 0 then
-        if not exists (select from pgq.topic as t where t.topic = publish_batch.topic) then
-            perform pgq._fail_unknown_topic(publish_batch.topic);
-        end if;
+        perform pgq._check_topic(publish_batch.topic);
         return;
     end if;
 
@@ -8389,6 +8418,27 @@ $$;
 comment on function pgq._fail_unknown_queue(text) is
 'Raises MQ002, or 22004 when no name was given.';
 
+-- ==== sql/queue/_check_queue.sql
+
+create function pgq._check_queue(queue text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.queue as q where q.queue = _check_queue.queue) then
+        perform pgq._fail_unknown_queue(_check_queue.queue);
+    end if;
+end
+$$;
+
+comment on function pgq._check_queue(text) is
+'Raises MQ002 when there is no queue of this name, or 22004 when no name was given.
+Whoever waited for the row of a queue and does not find it calls this, and looks again: it may have
+been dropped and created again meanwhile.';
+
 -- ==== sql/queue/_fail_job_lost.sql
 
 create function pgq._fail_job_lost(job_ids bigint[])
@@ -8854,14 +8904,15 @@ declare
     target_id bigint;
     store_id bigint;
 begin
-    perform
-    from pgq.queue as q
-    where q.queue = alter_queue.queue
-    for no key update;
+    loop
+        perform
+        from pgq.queue as q
+        where q.queue = alter_queue.queue
+        for no key update;
 
-    if not found then
-        perform pgq._fail_unknown_queue(alter_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(alter_queue.queue);
+    end loop;
     perform pgq._check_no_limit(
         alter_queue.no_limit,
         jsonb_build_object(
@@ -8963,14 +9014,15 @@ as $$
 declare
     target pgq.queue;
 begin
-    delete from pgq.queue as q
-    where q.queue = drop_queue.queue
-    returning q.*
-    into target;
+    loop
+        delete from pgq.queue as q
+        where q.queue = drop_queue.queue
+        returning q.*
+        into target;
 
-    if target.queue_id is null then
-        perform pgq._fail_unknown_queue(drop_queue.queue);
-    end if;
+        exit when target.queue_id is not null;
+        perform pgq._check_queue(drop_queue.queue);
+    end loop;
 
     -- In the order of their ids, as everywhere where several jobs are locked.
     with doomed as materialized (
@@ -9030,13 +9082,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    update pgq.queue as q
-    set paused = true
-    where q.queue = pause_queue.queue;
+    loop
+        update pgq.queue as q
+        set paused = true
+        where q.queue = pause_queue.queue;
 
-    if not found then
-        perform pgq._fail_unknown_queue(pause_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(pause_queue.queue);
+    end loop;
 
     return query
     select i.*
@@ -9063,13 +9116,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    update pgq.queue as q
-    set paused = false
-    where q.queue = resume_queue.queue;
+    loop
+        update pgq.queue as q
+        set paused = false
+        where q.queue = resume_queue.queue;
 
-    if not found then
-        perform pgq._fail_unknown_queue(resume_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(resume_queue.queue);
+    end loop;
 
     return query
     select i.*

@@ -54,15 +54,16 @@ begin
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic = create_group.topic
-    returning t.*
-    into target;
+    loop
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = create_group.topic
+        returning t.*
+        into target;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(create_group.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(create_group.topic);
+    end loop;
 
     insert into pgq.consumer_group (
         topic_id, consumer_group, out_of_range, created_at, updated_at
