@@ -582,13 +582,12 @@ comment on column pgq.consumer_group.out_of_range is
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
 
--- As in partition, a member finds and locks one row by one index.
+-- As in partition, a member finds one row by one index.
 create table pgq.group_partition (
     group_id bigint not null references pgq.consumer_group (group_id) on delete cascade,
     partition integer not null,
     topic text collate "C" not null,
     consumer_group text collate "C" not null,
-    ring integer not null,
     partition_id bigint not null,
     out_of_range text not null,
     trimmed_seq bigint not null default 0,
@@ -596,14 +595,11 @@ create table pgq.group_partition (
     unique (topic, consumer_group, partition)
 );
 
-create index group_partition_ring on pgq.group_partition (topic, consumer_group, ring);
-
 comment on table pgq.group_partition is
 'One row per group and partition; a member locks it while it moves the position.';
 comment on column pgq.group_partition.partition is 'The number of the partition.';
 comment on column pgq.group_partition.topic is 'The name of the topic.';
 comment on column pgq.group_partition.consumer_group is 'The name of the group.';
-comment on column pgq.group_partition.ring is 'Where it stands between 0 and 1023; see partition.';
 comment on column pgq.group_partition.partition_id is 'The id of the partition.';
 comment on column pgq.group_partition.out_of_range is 'What the group says.';
 comment on column pgq.group_partition.trimmed_seq is
@@ -1946,6 +1942,27 @@ $$;
 comment on function pgq._fail_unknown_topic(text) is
 'Raises MQ001, or 22004 when no name was given.';
 
+-- ==== sql/log/_check_topic.sql
+
+create function pgq._check_topic(topic text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.topic as t where t.topic = _check_topic.topic) then
+        perform pgq._fail_unknown_topic(_check_topic.topic);
+    end if;
+end
+$$;
+
+comment on function pgq._check_topic(text) is
+'Raises MQ001 when there is no topic of this name, or 22004 when no name was given.
+Whoever waited for the row of a topic and does not find it calls this, and looks again: it may have
+been dropped and created again meanwhile.';
+
 -- ==== sql/log/_fail_unknown_partition.sql
 
 create function pgq._fail_unknown_partition(topic text, partition integer, partitions integer)
@@ -2263,6 +2280,10 @@ begin
     order by r.first_offset desc
     limit 1;
 
+    if run.segment is null then
+        return null;
+    end if;
+
     if run.segment = 0 then
         select coalesce(run.published_at, m.published_at)
         from pgq.message_0 as m
@@ -2397,8 +2418,8 @@ end
 $$;
 
 comment on function pgq._published_at(bigint, bigint) is
-'When the message of an offset was published; null when retention has removed it since the snapshot
-was taken.';
+'When the message of an offset was published; null when retention has removed it, perhaps since the
+snapshot was taken.';
 
 -- ==== sql/log/_messages_across.sql
 
@@ -2741,7 +2762,7 @@ begin
     end if;
 
     -- published_at rises with the offset, so halving finds the place without an index on the time.
-    -- What retention has removed since the snapshot was taken is older than all that is there.
+    -- What retention has removed, perhaps since the caller looked, is older than all that is there.
     while low < high loop
         middle := low + (high - low) / 2;
         middle_at := pgq._published_at(_offset_at.partition_id, middle);
@@ -3202,33 +3223,37 @@ declare
     until timestamptz;
     newest pgq._newest_message;
 begin
-    select c.*
-    into class
-    from pgq.topic as t
-    inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
-    where t.topic = _enter_segment.topic;
+    -- Again when the topic gets another class between two statements, and the one that it had goes
+    -- out of use.
+    while class.segment is null loop
+        select c.*
+        into class
+        from pgq.topic as t
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic = _enter_segment.topic;
 
-    if class.segment = entered.segment then
-        -- Kept open for longer, since it was empty. Without a lock: the class goes on no earlier
-        -- than this says, so if it does beside this call, the time is over by then.
-        until := pgq._segment_until(class);
-        if until > entered.segment_until then
-            update pgq.partition as p
-            set segment_until = until
-            where p.partition_id = entered.partition_id;
-            entered.segment_until := until;
+        if class.segment = entered.segment then
+            -- Kept open for longer, since it was empty. Without a lock: the class goes on no
+            -- earlier than this says, so if it does beside this call, the time is over by then.
+            until := pgq._segment_until(class);
+            if until > entered.segment_until then
+                update pgq.partition as p
+                set segment_until = until
+                where p.partition_id = entered.partition_id;
+                entered.segment_until := until;
+            end if;
+
+            return entered;
         end if;
 
-        return entered;
-    end if;
-
-    -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ a
-    -- class that went on since the snapshot raises 40001.
-    select c.*
-    into class
-    from pgq.storage_class as c
-    where c.storage_class_id = class.storage_class_id
-    for share;
+        -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ
+        -- a class that went on since the snapshot raises 40001.
+        select c.*
+        into class
+        from pgq.storage_class as c
+        where c.storage_class_id = class.storage_class_id
+        for share;
+    end loop;
 
     entered.segment := class.segment;
     entered.segment_until := pgq._segment_until(class);
@@ -3396,7 +3421,7 @@ begin
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
-        returning partition_id, segment, partition, ring
+        returning partition_id, segment, partition
     ),
 
     placed as (
@@ -3407,14 +3432,13 @@ begin
 
     grouped as (
         insert into pgq.group_partition (
-            group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+            group_id, partition, topic, consumer_group, partition_id, out_of_range
         )
         select
             g.group_id,
             a.partition,
             (_add_partitions.topic).topic,
             g.consumer_group,
-            a.ring,
             a.partition_id,
             g.out_of_range
         from pgq.consumer_group as g
@@ -3447,23 +3471,24 @@ as $$
 declare
     target pgq.topic;
 begin
-    -- Publishers may need the row of the topic while they hold a partition, so it comes behind the
-    -- partitions.
-    perform
-    from pgq.partition as p
-    where p.topic = _lock_topic.topic
-    order by p.partition
-    for update;
+    loop
+        -- Publishers may need the row of the topic while they hold a partition, so it comes behind
+        -- the partitions.
+        perform
+        from pgq.partition as p
+        where p.topic = _lock_topic.topic
+        order by p.partition
+        for update;
 
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = _lock_topic.topic
-    for update;
+        select t.*
+        into target
+        from pgq.topic as t
+        where t.topic = _lock_topic.topic
+        for update;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(_lock_topic.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(_lock_topic.topic);
+    end loop;
 
     -- Partitions that were added in between.
     perform
@@ -3692,15 +3717,16 @@ declare
     class pgq.storage_class;
     previous integer;
 begin
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = alter_topic.topic
-    for no key update;
+    loop
+        select t.*
+        into target
+        from pgq.topic as t
+        where t.topic = alter_topic.topic
+        for no key update;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(alter_topic.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(alter_topic.topic);
+    end loop;
     perform pgq._check_no_limit(
         alter_topic.no_limit,
         jsonb_build_object(
@@ -3893,15 +3919,16 @@ begin
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic = create_group.topic
-    returning t.*
-    into target;
+    loop
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = create_group.topic
+        returning t.*
+        into target;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(create_group.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(create_group.topic);
+    end loop;
 
     insert into pgq.consumer_group (
         topic_id, consumer_group, out_of_range, created_at, updated_at
@@ -3930,14 +3957,13 @@ begin
     end if;
 
     insert into pgq.group_partition (
-        group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+        group_id, partition, topic, consumer_group, partition_id, out_of_range
     )
     select
         new_id,
         p.partition,
         target.topic,
         create_group.consumer_group,
-        p.ring,
         p.partition_id,
         coalesce(create_group.out_of_range, 'error')
     from pgq.partition as p
@@ -3996,33 +4022,36 @@ declare
 begin
     perform pgq._check_out_of_range(alter_group.out_of_range);
 
-    -- Members end first; only then the topic. That is changed, though not what it says, so that
-    -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock it.
-    perform
-    from pgq.group_partition as l
-    where l.topic = alter_group.topic
-        and l.consumer_group = alter_group.consumer_group
-    order by l.partition
-    for no key update;
+    loop
+        -- Members end first; only then the topic. That is changed, though not what it says, so that
+        -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock
+        -- it.
+        perform
+        from pgq.group_partition as l
+        where l.topic = alter_group.topic
+            and l.consumer_group = alter_group.consumer_group
+        order by l.partition
+        for no key update;
 
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic = alter_group.topic
-    returning t.topic_id
-    into target_id;
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = alter_group.topic
+        returning t.topic_id
+        into target_id;
 
-    update pgq.consumer_group as g
-    set
-        out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
-        updated_at = pgq._clock()
-    where g.topic_id = target_id
-        and g.consumer_group = alter_group.consumer_group
-    returning g.group_id
-    into target_id;
+        update pgq.consumer_group as g
+        set
+            out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
+            updated_at = pgq._clock()
+        where g.topic_id = target_id
+            and g.consumer_group = alter_group.consumer_group
+        returning g.group_id
+        into target_id;
 
-    if not found then
+        exit when target_id is not null;
+        -- Where this finds it, it was dropped and created again while this call waited.
         perform pgq._check_group(alter_group.topic, alter_group.consumer_group, null);
-    end if;
+    end loop;
 
     update pgq.group_partition as l
     set out_of_range = coalesce(alter_group.out_of_range, l.out_of_range)
@@ -4054,29 +4083,33 @@ as $$
 declare
     target_id bigint;
 begin
-    -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
-    -- groups locks.
-    perform
-    from pgq.group_partition as l
-    where l.topic = drop_group.topic
-        and l.consumer_group = drop_group.consumer_group
-    order by l.partition
-    for update;
+    loop
+        -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
+        -- groups locks.
+        perform
+        from pgq.group_partition as l
+        where l.topic = drop_group.topic
+            and l.consumer_group = drop_group.consumer_group
+        order by l.partition
+        for update;
 
-    perform
-    from pgq.topic as t
-    where t.topic = drop_group.topic
-    for share;
+        perform
+        from pgq.topic as t
+        where t.topic = drop_group.topic
+        for share;
 
-    perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+        delete from pgq.consumer_group as g
+        using pgq.topic as t
+        where t.topic = drop_group.topic
+            and g.topic_id = t.topic_id
+            and g.consumer_group = drop_group.consumer_group
+        returning g.group_id
+        into target_id;
 
-    delete from pgq.consumer_group as g
-    using pgq.topic as t
-    where t.topic = drop_group.topic
-        and g.topic_id = t.topic_id
-        and g.consumer_group = drop_group.consumer_group
-    returning g.group_id
-    into target_id;
+        exit when target_id is not null;
+        -- Where this finds it, it was dropped and created again while this call waited.
+        perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+    end loop;
 
     delete from pgq.group_position as j
     where j.group_id = target_id;
@@ -4859,9 +4892,7 @@ begin
     );
 
     if size = 0 then
-        if not exists (select from pgq.topic as t where t.topic = publish_batch.topic) then
-            perform pgq._fail_unknown_topic(publish_batch.topic);
-        end if;
+        perform pgq._check_topic(publish_batch.topic);
         return;
     end if;
 
@@ -6176,19 +6207,22 @@ begin
     if _claim.partition is null then
         place := pgq._ring();
 
-        select g.group_id, g.partition, g.partition_id
-        into target_id, number, home_id
+        select p.partition, p.partition_id, p.segment, p.segment_first_offset
+        into number, home_id, leaf, entered_offset
+        from pgq.partition as p
+        where p.topic = _claim.topic
+            and p.ring <= place
+        order by p.ring desc
+        limit 1;
+
+        -- Not of another topic that has the name by now.
+        select g.group_id
+        into target_id
         from pgq.group_partition as g
         where g.topic = _claim.topic
             and g.consumer_group = _claim.consumer_group
-            and g.ring <= place
-        order by g.ring desc
-        limit 1;
-
-        select p.segment, p.segment_first_offset
-        into leaf, entered_offset
-        from pgq.partition as p
-        where p.partition_id = home_id;
+            and g.partition = number
+            and g.partition_id = home_id;
 
         select
             j.seq,
@@ -7031,19 +7065,22 @@ begin
     if consume.partition is null then
         place := pgq._ring();
 
-        select g.group_id, g.partition, g.partition_id
-        into target_id, number, home_id
+        select p.partition, p.partition_id, p.segment, p.segment_first_offset
+        into number, home_id, leaf, entered_offset
+        from pgq.partition as p
+        where p.topic = consume.topic
+            and p.ring <= place
+        order by p.ring desc
+        limit 1;
+
+        -- Not of another topic that has the name by now.
+        select g.group_id
+        into target_id
         from pgq.group_partition as g
         where g.topic = consume.topic
             and g.consumer_group = consume.consumer_group
-            and g.ring <= place
-        order by g.ring desc
-        limit 1;
-
-        select p.segment, p.segment_first_offset
-        into leaf, entered_offset
-        from pgq.partition as p
-        where p.partition_id = home_id;
+            and g.partition = number
+            and g.partition_id = home_id;
 
         select
             j.seq,
@@ -8474,11 +8511,18 @@ as $$
 declare
     target record;
     trimmed bigint;
-    total bigint := 0;
+    budget bigint := 20000;
+    keep_from bigint;
 begin
     -- Each journal keeps its last 1000 rows.
     for target in
-        select l.group_id, l.partition, l.topic, l.consumer_group, e.seq - 1000 as keep_from
+        select
+            l.group_id,
+            l.partition,
+            l.topic,
+            l.consumer_group,
+            s.seq as first_seq,
+            e.seq - 1000 as keep_from
         from pgq.group_partition as l
         cross join lateral (
             select k.seq
@@ -8499,11 +8543,6 @@ begin
         ) as s
         where s.seq < e.seq - 1000
     loop
-        if total >= 20000 then
-            return next row('more', 'positions', 1)::pgq.cleanup_action;
-            exit;
-        end if;
-
         -- A member that has this row locked is let be. The change of the row makes one whose
         -- snapshot is older than the trimming try again.
         perform
@@ -8513,27 +8552,36 @@ begin
         for no key update skip locked;
         continue when not found;
 
+        -- The numbers have no gaps, so this is how many rows go.
+        keep_from := least(target.keep_from, target.first_seq + budget);
+
         update pgq.group_partition as l
-        set trimmed_seq = target.keep_from
+        set trimmed_seq = greatest(l.trimmed_seq, keep_from)
         where l.group_id = target.group_id
             and l.partition = target.partition;
 
         delete from pgq.group_position as j
         where j.group_id = target.group_id
             and j.partition = target.partition
-            and j.seq < target.keep_from;
+            and j.seq < keep_from;
         get diagnostics trimmed = row_count;
 
-        total := total + trimmed;
+        budget := budget - trimmed;
         return next row(
             'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
         )::pgq.cleanup_action;
+
+        if budget <= 0 then
+            return next row('more', 'positions', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 end
 $$;
 
 comment on function pgq._clean_positions() is
-'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows.';
+'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows. It removes
+20000 rows at most.';
 
 -- ==== sql/log/_hide_leftover.sql
 
@@ -8610,6 +8658,27 @@ $$;
 
 comment on function pgq._fail_unknown_queue(text) is
 'Raises MQ002, or 22004 when no name was given.';
+
+-- ==== sql/queue/_check_queue.sql
+
+create function pgq._check_queue(queue text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.queue as q where q.queue = _check_queue.queue) then
+        perform pgq._fail_unknown_queue(_check_queue.queue);
+    end if;
+end
+$$;
+
+comment on function pgq._check_queue(text) is
+'Raises MQ002 when there is no queue of this name, or 22004 when no name was given.
+Whoever waited for the row of a queue and does not find it calls this, and looks again: it may have
+been dropped and created again meanwhile.';
 
 -- ==== sql/queue/_fail_job_lost.sql
 
@@ -9076,14 +9145,15 @@ declare
     target_id bigint;
     store_id bigint;
 begin
-    perform
-    from pgq.queue as q
-    where q.queue = alter_queue.queue
-    for no key update;
+    loop
+        perform
+        from pgq.queue as q
+        where q.queue = alter_queue.queue
+        for no key update;
 
-    if not found then
-        perform pgq._fail_unknown_queue(alter_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(alter_queue.queue);
+    end loop;
     perform pgq._check_no_limit(
         alter_queue.no_limit,
         jsonb_build_object(
@@ -9185,14 +9255,15 @@ as $$
 declare
     target pgq.queue;
 begin
-    delete from pgq.queue as q
-    where q.queue = drop_queue.queue
-    returning q.*
-    into target;
+    loop
+        delete from pgq.queue as q
+        where q.queue = drop_queue.queue
+        returning q.*
+        into target;
 
-    if target.queue_id is null then
-        perform pgq._fail_unknown_queue(drop_queue.queue);
-    end if;
+        exit when target.queue_id is not null;
+        perform pgq._check_queue(drop_queue.queue);
+    end loop;
 
     -- In the order of their ids, as everywhere where several jobs are locked.
     with doomed as materialized (
@@ -9253,13 +9324,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    update pgq.queue as q
-    set paused = true
-    where q.queue = pause_queue.queue;
+    loop
+        update pgq.queue as q
+        set paused = true
+        where q.queue = pause_queue.queue;
 
-    if not found then
-        perform pgq._fail_unknown_queue(pause_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(pause_queue.queue);
+    end loop;
 
     return query
     select i.*
@@ -9287,13 +9359,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    update pgq.queue as q
-    set paused = false
-    where q.queue = resume_queue.queue;
+    loop
+        update pgq.queue as q
+        set paused = false
+        where q.queue = resume_queue.queue;
 
-    if not found then
-        perform pgq._fail_unknown_queue(resume_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(resume_queue.queue);
+    end loop;
 
     return query
     select i.*

@@ -24,6 +24,7 @@
 
 -- The log: what is wrong with an argument
 \ir log/_fail_unknown_topic.sql
+\ir log/_check_topic.sql
 \ir log/_fail_unknown_partition.sql
 \ir log/_check_group.sql
 \ir log/_fail_out_of_range.sql
@@ -91,6 +92,7 @@
 
 -- The queue: what is wrong with an argument
 \ir queue/_fail_unknown_queue.sql
+\ir queue/_check_queue.sql
 \ir queue/_fail_job_lost.sql
 \ir queue/_check_lease.sql
 \ir queue/_check_leases.sql

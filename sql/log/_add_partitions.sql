@@ -40,7 +40,7 @@ begin
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
-        returning partition_id, segment, partition, ring
+        returning partition_id, segment, partition
     ),
 
     placed as (
@@ -51,14 +51,13 @@ begin
 
     grouped as (
         insert into pgq.group_partition (
-            group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+            group_id, partition, topic, consumer_group, partition_id, out_of_range
         )
         select
             g.group_id,
             a.partition,
             (_add_partitions.topic).topic,
             g.consumer_group,
-            a.ring,
             a.partition_id,
             g.out_of_range
         from pgq.consumer_group as g

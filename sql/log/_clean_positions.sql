@@ -8,11 +8,18 @@ as $$
 declare
     target record;
     trimmed bigint;
-    total bigint := 0;
+    budget bigint := 20000;
+    keep_from bigint;
 begin
     -- Each journal keeps its last 1000 rows.
     for target in
-        select l.group_id, l.partition, l.topic, l.consumer_group, e.seq - 1000 as keep_from
+        select
+            l.group_id,
+            l.partition,
+            l.topic,
+            l.consumer_group,
+            s.seq as first_seq,
+            e.seq - 1000 as keep_from
         from pgq.group_partition as l
         cross join lateral (
             select k.seq
@@ -33,11 +40,6 @@ begin
         ) as s
         where s.seq < e.seq - 1000
     loop
-        if total >= 20000 then
-            return next row('more', 'positions', 1)::pgq.cleanup_action;
-            exit;
-        end if;
-
         -- A member that has this row locked is let be. The change of the row makes one whose
         -- snapshot is older than the trimming try again.
         perform
@@ -47,24 +49,33 @@ begin
         for no key update skip locked;
         continue when not found;
 
+        -- The numbers have no gaps, so this is how many rows go.
+        keep_from := least(target.keep_from, target.first_seq + budget);
+
         update pgq.group_partition as l
-        set trimmed_seq = target.keep_from
+        set trimmed_seq = greatest(l.trimmed_seq, keep_from)
         where l.group_id = target.group_id
             and l.partition = target.partition;
 
         delete from pgq.group_position as j
         where j.group_id = target.group_id
             and j.partition = target.partition
-            and j.seq < target.keep_from;
+            and j.seq < keep_from;
         get diagnostics trimmed = row_count;
 
-        total := total + trimmed;
+        budget := budget - trimmed;
         return next row(
             'positions trimmed', target.topic || '/' || target.consumer_group, trimmed
         )::pgq.cleanup_action;
+
+        if budget <= 0 then
+            return next row('more', 'positions', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 end
 $$;
 
 comment on function pgq._clean_positions() is
-'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows.';
+'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows. It removes
+20000 rows at most.';

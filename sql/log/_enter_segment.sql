@@ -11,33 +11,37 @@ declare
     until timestamptz;
     newest pgq._newest_message;
 begin
-    select c.*
-    into class
-    from pgq.topic as t
-    inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
-    where t.topic = _enter_segment.topic;
+    -- Again when the topic gets another class between two statements, and the one that it had goes
+    -- out of use.
+    while class.segment is null loop
+        select c.*
+        into class
+        from pgq.topic as t
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic = _enter_segment.topic;
 
-    if class.segment = entered.segment then
-        -- Kept open for longer, since it was empty. Without a lock: the class goes on no earlier
-        -- than this says, so if it does beside this call, the time is over by then.
-        until := pgq._segment_until(class);
-        if until > entered.segment_until then
-            update pgq.partition as p
-            set segment_until = until
-            where p.partition_id = entered.partition_id;
-            entered.segment_until := until;
+        if class.segment = entered.segment then
+            -- Kept open for longer, since it was empty. Without a lock: the class goes on no
+            -- earlier than this says, so if it does beside this call, the time is over by then.
+            until := pgq._segment_until(class);
+            if until > entered.segment_until then
+                update pgq.partition as p
+                set segment_until = until
+                where p.partition_id = entered.partition_id;
+                entered.segment_until := until;
+            end if;
+
+            return entered;
         end if;
 
-        return entered;
-    end if;
-
-    -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ a
-    -- class that went on since the snapshot raises 40001.
-    select c.*
-    into class
-    from pgq.storage_class as c
-    where c.storage_class_id = class.storage_class_id
-    for share;
+        -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ
+        -- a class that went on since the snapshot raises 40001.
+        select c.*
+        into class
+        from pgq.storage_class as c
+        where c.storage_class_id = class.storage_class_id
+        for share;
+    end loop;
 
     entered.segment := class.segment;
     entered.segment_until := pgq._segment_until(class);

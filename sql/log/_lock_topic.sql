@@ -8,23 +8,24 @@ as $$
 declare
     target pgq.topic;
 begin
-    -- Publishers may need the row of the topic while they hold a partition, so it comes behind the
-    -- partitions.
-    perform
-    from pgq.partition as p
-    where p.topic = _lock_topic.topic
-    order by p.partition
-    for update;
+    loop
+        -- Publishers may need the row of the topic while they hold a partition, so it comes behind
+        -- the partitions.
+        perform
+        from pgq.partition as p
+        where p.topic = _lock_topic.topic
+        order by p.partition
+        for update;
 
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = _lock_topic.topic
-    for update;
+        select t.*
+        into target
+        from pgq.topic as t
+        where t.topic = _lock_topic.topic
+        for update;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(_lock_topic.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(_lock_topic.topic);
+    end loop;
 
     -- Partitions that were added in between.
     perform

@@ -24,7 +24,7 @@ begin
     end if;
 
     -- published_at rises with the offset, so halving finds the place without an index on the time.
-    -- What retention has removed since the snapshot was taken is older than all that is there.
+    -- What retention has removed, perhaps since the caller looked, is older than all that is there.
     while low < high loop
         middle := low + (high - low) / 2;
         middle_at := pgq._published_at(_offset_at.partition_id, middle);

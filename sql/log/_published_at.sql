@@ -17,6 +17,10 @@ begin
     order by r.first_offset desc
     limit 1;
 
+    if run.segment is null then
+        return null;
+    end if;
+
     -- for the leaf: run.segment
     select coalesce({run.published_at}, m.published_at)
     from pgq.message_{leaf} as m
@@ -30,5 +34,5 @@ end
 $$;
 
 comment on function pgq._published_at(bigint, bigint) is
-'When the message of an offset was published; null when retention has removed it since the snapshot
-was taken.';
+'When the message of an offset was published; null when retention has removed it, perhaps since the
+snapshot was taken.';

@@ -17,33 +17,36 @@ declare
 begin
     perform pgq._check_out_of_range(alter_group.out_of_range);
 
-    -- Members end first; only then the topic. That is changed, though not what it says, so that
-    -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock it.
-    perform
-    from pgq.group_partition as l
-    where l.topic = alter_group.topic
-        and l.consumer_group = alter_group.consumer_group
-    order by l.partition
-    for no key update;
+    loop
+        -- Members end first; only then the topic. That is changed, though not what it says, so that
+        -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock
+        -- it.
+        perform
+        from pgq.group_partition as l
+        where l.topic = alter_group.topic
+            and l.consumer_group = alter_group.consumer_group
+        order by l.partition
+        for no key update;
 
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic = alter_group.topic
-    returning t.topic_id
-    into target_id;
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = alter_group.topic
+        returning t.topic_id
+        into target_id;
 
-    update pgq.consumer_group as g
-    set
-        out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
-        updated_at = pgq._clock()
-    where g.topic_id = target_id
-        and g.consumer_group = alter_group.consumer_group
-    returning g.group_id
-    into target_id;
+        update pgq.consumer_group as g
+        set
+            out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
+            updated_at = pgq._clock()
+        where g.topic_id = target_id
+            and g.consumer_group = alter_group.consumer_group
+        returning g.group_id
+        into target_id;
 
-    if not found then
+        exit when target_id is not null;
+        -- Where this finds it, it was dropped and created again while this call waited.
         perform pgq._check_group(alter_group.topic, alter_group.consumer_group, null);
-    end if;
+    end loop;
 
     update pgq.group_partition as l
     set out_of_range = coalesce(alter_group.out_of_range, l.out_of_range)

@@ -21,15 +21,16 @@ declare
     class pgq.storage_class;
     previous integer;
 begin
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = alter_topic.topic
-    for no key update;
+    loop
+        select t.*
+        into target
+        from pgq.topic as t
+        where t.topic = alter_topic.topic
+        for no key update;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(alter_topic.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(alter_topic.topic);
+    end loop;
     perform pgq._check_no_limit(
         alter_topic.no_limit,
         jsonb_build_object(

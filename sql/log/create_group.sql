@@ -54,15 +54,16 @@ begin
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic = create_group.topic
-    returning t.*
-    into target;
+    loop
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = create_group.topic
+        returning t.*
+        into target;
 
-    if target.topic_id is null then
-        perform pgq._fail_unknown_topic(create_group.topic);
-    end if;
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(create_group.topic);
+    end loop;
 
     insert into pgq.consumer_group (
         topic_id, consumer_group, out_of_range, created_at, updated_at
@@ -91,14 +92,13 @@ begin
     end if;
 
     insert into pgq.group_partition (
-        group_id, partition, topic, consumer_group, ring, partition_id, out_of_range
+        group_id, partition, topic, consumer_group, partition_id, out_of_range
     )
     select
         new_id,
         p.partition,
         target.topic,
         create_group.consumer_group,
-        p.ring,
         p.partition_id,
         coalesce(create_group.out_of_range, 'error')
     from pgq.partition as p

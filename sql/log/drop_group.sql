@@ -10,29 +10,33 @@ as $$
 declare
     target_id bigint;
 begin
-    -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
-    -- groups locks.
-    perform
-    from pgq.group_partition as l
-    where l.topic = drop_group.topic
-        and l.consumer_group = drop_group.consumer_group
-    order by l.partition
-    for update;
+    loop
+        -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
+        -- groups locks.
+        perform
+        from pgq.group_partition as l
+        where l.topic = drop_group.topic
+            and l.consumer_group = drop_group.consumer_group
+        order by l.partition
+        for update;
 
-    perform
-    from pgq.topic as t
-    where t.topic = drop_group.topic
-    for share;
+        perform
+        from pgq.topic as t
+        where t.topic = drop_group.topic
+        for share;
 
-    perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+        delete from pgq.consumer_group as g
+        using pgq.topic as t
+        where t.topic = drop_group.topic
+            and g.topic_id = t.topic_id
+            and g.consumer_group = drop_group.consumer_group
+        returning g.group_id
+        into target_id;
 
-    delete from pgq.consumer_group as g
-    using pgq.topic as t
-    where t.topic = drop_group.topic
-        and g.topic_id = t.topic_id
-        and g.consumer_group = drop_group.consumer_group
-    returning g.group_id
-    into target_id;
+        exit when target_id is not null;
+        -- Where this finds it, it was dropped and created again while this call waited.
+        perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+    end loop;
 
     delete from pgq.group_position as j
     where j.group_id = target_id;

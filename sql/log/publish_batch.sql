@@ -34,9 +34,7 @@ begin
     );
 
     if size = 0 then
-        if not exists (select from pgq.topic as t where t.topic = publish_batch.topic) then
-            perform pgq._fail_unknown_topic(publish_batch.topic);
-        end if;
+        perform pgq._check_topic(publish_batch.topic);
         return;
     end if;
 

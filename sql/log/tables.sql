@@ -97,13 +97,12 @@ comment on column pgq.consumer_group.out_of_range is
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
 
--- As in partition, a member finds and locks one row by one index.
+-- As in partition, a member finds one row by one index.
 create table pgq.group_partition (
     group_id bigint not null references pgq.consumer_group (group_id) on delete cascade,
     partition integer not null,
     topic text collate "C" not null,
     consumer_group text collate "C" not null,
-    ring integer not null,
     partition_id bigint not null,
     out_of_range text not null,
     trimmed_seq bigint not null default 0,
@@ -111,14 +110,11 @@ create table pgq.group_partition (
     unique (topic, consumer_group, partition)
 );
 
-create index group_partition_ring on pgq.group_partition (topic, consumer_group, ring);
-
 comment on table pgq.group_partition is
 'One row per group and partition; a member locks it while it moves the position.';
 comment on column pgq.group_partition.partition is 'The number of the partition.';
 comment on column pgq.group_partition.topic is 'The name of the topic.';
 comment on column pgq.group_partition.consumer_group is 'The name of the group.';
-comment on column pgq.group_partition.ring is 'Where it stands between 0 and 1023; see partition.';
 comment on column pgq.group_partition.partition_id is 'The id of the partition.';
 comment on column pgq.group_partition.out_of_range is 'What the group says.';
 comment on column pgq.group_partition.trimmed_seq is

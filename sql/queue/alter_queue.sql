@@ -27,14 +27,15 @@ declare
     target_id bigint;
     store_id bigint;
 begin
-    perform
-    from pgq.queue as q
-    where q.queue = alter_queue.queue
-    for no key update;
+    loop
+        perform
+        from pgq.queue as q
+        where q.queue = alter_queue.queue
+        for no key update;
 
-    if not found then
-        perform pgq._fail_unknown_queue(alter_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(alter_queue.queue);
+    end loop;
     perform pgq._check_no_limit(
         alter_queue.no_limit,
         jsonb_build_object(

@@ -14,14 +14,15 @@ as $$
 declare
     target pgq.queue;
 begin
-    delete from pgq.queue as q
-    where q.queue = drop_queue.queue
-    returning q.*
-    into target;
+    loop
+        delete from pgq.queue as q
+        where q.queue = drop_queue.queue
+        returning q.*
+        into target;
 
-    if target.queue_id is null then
-        perform pgq._fail_unknown_queue(drop_queue.queue);
-    end if;
+        exit when target.queue_id is not null;
+        perform pgq._check_queue(drop_queue.queue);
+    end loop;
 
     -- In the order of their ids, as everywhere where several jobs are locked.
     with doomed as materialized (

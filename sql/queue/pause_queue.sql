@@ -9,13 +9,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    update pgq.queue as q
-    set paused = true
-    where q.queue = pause_queue.queue;
+    loop
+        update pgq.queue as q
+        set paused = true
+        where q.queue = pause_queue.queue;
 
-    if not found then
-        perform pgq._fail_unknown_queue(pause_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(pause_queue.queue);
+    end loop;
 
     return query
     select i.*

@@ -9,13 +9,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    update pgq.queue as q
-    set paused = false
-    where q.queue = resume_queue.queue;
+    loop
+        update pgq.queue as q
+        set paused = false
+        where q.queue = resume_queue.queue;
 
-    if not found then
-        perform pgq._fail_unknown_queue(resume_queue.queue);
-    end if;
+        exit when found;
+        perform pgq._check_queue(resume_queue.queue);
+    end loop;
 
     return query
     select i.*

@@ -262,3 +262,40 @@ def test_a_publisher_that_waited_while_the_topic_was_made_anew(
     renewer.commit()
     assert waiting.result(PATIENCE)[:2] == (0, 1)
     assert newest(log, topic) == 1
+
+
+# ---------------------------------------------------------------------------- more partitions
+
+
+@pytest.mark.parametrize("holder", ["nobody", "member", "publisher"])
+def test_all_partitions_have_their_turn_after_more_were_added(
+    connect: Connect, connection: Session, holder: str
+) -> None:
+    """Wherever sessions begin to look, each partition is written to and read.
+
+    One that a publisher holds while the others are added takes its place at the next cleanup.
+    """
+    topic = new_topic(connection, partitions=2, messages=100)
+    holding = connect()
+    if holder == "member":
+        holding.consume(topic=topic, partition=1, max_messages=1, **READERS)
+    elif holder == "publisher":
+        holding.publish(topic=topic, partition=1, payload=0)
+    connection.alter_topic(topic=topic, partitions=4)
+    holding.commit()
+    if holder == "publisher":
+        connection.cleanup()
+    for partition in (2, 3):
+        connection.publish_batch(topic=topic, payloads=[0] * 100, partition=partition)
+
+    connection.execute(
+        "create or replace function pgq._ring() returns integer language sql stable"
+        " as $$ select current_setting('pgq_test.place')::integer $$"
+    )
+    written, read = set(), set()
+    for place in range(0, 1024, 64):
+        connection.execute(f"set pgq_test.place = {place}")
+        written.add(connection.publish(topic=topic, payload=0).partition)
+        [message] = connection.consume(topic=topic, max_messages=1, **READERS)
+        read.add(message.partition)
+    assert written == read == {0, 1, 2, 3}

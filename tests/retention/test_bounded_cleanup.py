@@ -24,6 +24,9 @@ BATCH = 1000
 JOBS = 10_000
 """Payloads that one call carries to a new segment at most."""
 
+POSITIONS = 20_000
+"""Rows of the journals of positions that one call removes at most."""
+
 
 @pytest.fixture
 def log(connection: psycopg.Connection[Any]) -> Session:
@@ -238,3 +241,36 @@ def test_a_worker_keeps_its_jobs_while_payloads_are_carried(log: Session, clock:
         " where m.segment = j.segment and m.log_offset = j.job_id)",
     )
     assert lost == (0,)
+
+
+# ------------------------------------------------------------------------------ old positions
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_positions_are_trimmed_so_many_in_a_call(log: Session, groups: int) -> None:
+    """Also where one journal has more; the last thousand of each stay, and so does the position."""
+    topic = new_name("topic")
+    log.create_topic(topic=topic, partitions=1)
+    log.publish(topic=topic, payload=1)
+    for number in range(groups):
+        log.create_group(topic=topic, consumer_group=f"g{number}")
+    log.execute(
+        "insert into pgq.group_position"
+        " (group_id, partition, seq, first_offset, next_offset, recorded_at)"
+        " select l.group_id, l.partition, n, 1, 1, pgq._clock()"
+        " from pgq.group_partition as l, generate_series(2, %s::integer) as n",
+        [5 * POSITIONS // 2 + 1000],
+    )
+    trimmed = []
+    for _ in range(20):
+        reports = log.cleanup()
+        trimmed.append(sum(r.amount for r in reports if r.action == "positions trimmed"))
+        if "more" not in [r.action for r in reports]:
+            break
+    assert max(trimmed) == POSITIONS
+    assert sum(trimmed) == groups * (5 * POSITIONS // 2 - 1)
+    assert row(log, "select count(*), min(seq) from pgq.group_position") == (
+        groups * 1001,
+        5 * POSITIONS // 2,
+    )
+    assert [row.log_offset for row in log.consume(topic=topic, consumer_group="g0")] == [1]

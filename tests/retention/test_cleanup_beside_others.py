@@ -10,6 +10,7 @@ from support.clock import Clock
 from support.queue import claim_one, enqueue, new_queue
 from support.session import Connect, Session, new_name
 from support.storage import actions, clean
+from support.waiting import PATIENCE, blocked
 
 
 @pytest.fixture
@@ -234,3 +235,36 @@ def test_what_was_closed_in_the_future_goes_in_time(log: Session, clock: Clock) 
         clock.advance("6 hours")
     clean(log)
     assert first_offset(log, topic) == 2
+
+
+# ---------------------------------------------------------------------------- another cleanup
+
+
+def test_two_that_trim_one_journal(connect: Connect, log: Session) -> None:
+    """One that has less left to do than the other had takes back nothing of what that one noted."""
+    topic = new_name("topic")
+    log.create_topic(topic=topic, partitions=1)
+    for group, rows in (("first", 16_000), ("second", 19_000)):
+        log.create_group(topic=topic, consumer_group=group)
+        log.execute(
+            "insert into pgq.group_position"
+            " (group_id, partition, seq, first_offset, next_offset, recorded_at)"
+            " select l.group_id, 0, n, 1, 1, pgq._clock()"
+            " from pgq.group_partition as l, generate_series(2, %s::integer) as n"
+            " where l.consumer_group = %s",
+            [rows, group],
+        )
+    holder, slow = connect(), connect(autocommit=True)
+    holder.execute(
+        "select from pgq.group_position where seq = 2 order by group_id limit 1 for update"
+    )
+    # without the lock_timeout of cleanup
+    trimming = blocked(log, slow, lambda: slow.call("_clean_positions"))
+    assert "positions trimmed" in actions(log)
+    holder.commit()
+    trimming.result(PATIENCE)
+    noted = log.execute(
+        "select l.trimmed_seq, min(j.seq) from pgq.group_partition as l"
+        " inner join pgq.group_position as j using (group_id) group by 1 order by 1"
+    ).fetchall()
+    assert noted == [(15_000, 15_000), (18_000, 18_000)]

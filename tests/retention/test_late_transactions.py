@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from support.clock import Clock
 from support.queue import claim, enqueue, new_queue
 from support.session import Connect, Session, refused, row
-from support.storage import actions, close_segment, publish, states
+from support.storage import actions, close_segment, misplaced, publish, states
+from support.waiting import PATIENCE, blocked
 
 
 def test_an_enqueue_that_began_before_the_sealing(
@@ -149,3 +155,34 @@ def test_keyed_batches_over_a_switch(connection: Session, clock: Clock) -> None:
     assert row(
         connection, "select count(distinct segment) from pgq.message where partition_id > 0"
     ) == (3,)
+
+
+WAYS: dict[str, Callable[[Session], Any]] = {
+    "publish": lambda session: session.publish(topic="t", payload=2),
+    "publish_batch": lambda session: session.publish_batch(topic="t", payloads=[2]),
+    "publish_batch by key": lambda session: session.publish_batch(
+        topic="t", payloads=[2], keys=["k"]
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_publish_whose_storage_class_goes_out_of_use(
+    connect: Connect, connection: Session, clock: Clock, way: str
+) -> None:
+    """It waits for the class that the topic had; by then the topic has another one."""
+    connection.create_topic(topic="t", partitions=1, retention="9 hours")
+    connection.create_group(topic="t", consumer_group="g")
+    connection.publish(topic="t", payload=1)
+    clock.advance("3 hours")
+    assert actions(connection) == ["segment sealed"]
+    cleaner, publisher = connect(), connect(autocommit=True)
+    cleaner.execute("select from pgq.storage_class where retention = '9 hours' for update")
+    publishing = blocked(connection, publisher, lambda: WAYS[way](publisher))
+    connection.alter_topic(topic="t", retention="90 hours")
+    assert "segment sealed" in actions(cleaner)
+    cleaner.commit()
+    publishing.result(PATIENCE)
+    assert misplaced(connection, "90 hours") == []
+    found = connection.consume(topic="t", consumer_group="g")
+    assert [(message.log_offset, message.payload) for message in found] == [(1, 1), (2, 2)]

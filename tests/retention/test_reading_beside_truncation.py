@@ -6,7 +6,7 @@ the beginning of its range or in the middle of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -14,10 +14,10 @@ import pytest
 
 from support.clock import Clock
 from support.log import offsets
-from support.session import Connect, Session, new_name, refused
+from support.session import Connect, Session, new_name, refused, row
 from support.snapshots import LEVELS, old_session
 from support.storage import clean
-from support.waiting import PATIENCE, started
+from support.waiting import PATIENCE, blocked, started
 
 READERS = {"consumer_group": "readers"}
 GONE = {"first": 1, "middle": 4}
@@ -226,3 +226,51 @@ def test_a_moment_is_not_found_too_early_during_the_emptying(
     finding = started(log, reader, lambda: told(lambda: by_time(reader, topic, function, moment)))
     cleaner.commit()
     assert finding.result(PATIENCE) in ([7], "MQ004", "40001")
+
+
+@pytest.fixture
+def halting(log: Session) -> Iterator[None]:
+    """Seeks of sessions that say so wait, once they know the first offset, for advisory lock 1."""
+    name = "pgq._first_available(bigint)"
+    [definition] = row(log, "select pg_get_functiondef(%s::regprocedure)", [name])
+    log.execute(
+        """
+        create or replace function pgq._first_available(partition_id bigint)
+        returns bigint language plpgsql stable
+        as $$
+        #variable_conflict use_column
+        declare
+            found_offset bigint;
+        begin
+            select min(r.first_offset)
+            into found_offset
+            from pgq.segment_range as r
+            where r.partition_id = _first_available.partition_id;
+
+            if current_setting('pgq_test.gate', true) = 'here' then
+                perform pg_catalog.pg_advisory_xact_lock(1);
+            end if;
+            return found_offset;
+        end
+        $$
+        """
+    )
+    yield
+    log.execute(definition.encode())
+
+
+@pytest.mark.parametrize("wanted", [1, 7])
+@pytest.mark.parametrize("gone", GONE)
+def test_a_seek_to_a_moment_while_messages_go(
+    connect: Connect, log: Session, clock: Clock, halting: None, gone: str, wanted: int
+) -> None:
+    """What was there when it looked for the first offset is gone when it looks at the times."""
+    topic = three_segments(log, clock, gone)
+    moment = time_of(log, topic, wanted)
+    seeker = connect(autocommit=True)
+    seeker.execute("set pgq_test.gate = 'here'")
+    log.execute("select pg_advisory_lock(1)")
+    seeking = blocked(log, seeker, lambda: by_time(seeker, topic, "seek", moment))
+    assert "segment truncated" in clean(log)
+    log.execute("select pg_advisory_unlock(1)")
+    assert seeking.result(PATIENCE) == [max(wanted, GONE[gone] + 3)]
