@@ -4,7 +4,7 @@ create table pgq.bulk_write (
     bulk_write_id bigint generated always as identity primary key,
     topic_id bigint,
     queue_id bigint,
-    producer text,
+    producer text collate "C",
     seq bigint,
     atomic boolean not null,
     write_id uuid not null unique,
@@ -42,7 +42,7 @@ comment on column pgq.bulk_write.committed_at is 'When it was committed; null: i
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
 create table pgq.bulk_producer (
-    producer text not null,
+    producer text collate "C" not null,
     topic_id bigint,
     queue_id bigint,
     forgotten_seq bigint,

@@ -15,20 +15,20 @@ as $$
 declare
     target_id bigint;
 begin
-    perform pgq._check_out_of_range(alter_group.out_of_range);
+    perform pgq._check_out_of_range(alter_group.out_of_range collate "C");
 
     -- Members end first; only then the topic. That is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock it.
     perform
     from pgq.group_partition as l
-    where l.topic = alter_group.topic
-        and l.consumer_group = alter_group.consumer_group
+    where l.topic = alter_group.topic collate "C"
+        and l.consumer_group = alter_group.consumer_group collate "C"
     order by l.partition
     for no key update;
 
     update pgq.topic as t
     set updated_at = t.updated_at
-    where t.topic = alter_group.topic
+    where t.topic = alter_group.topic collate "C"
     returning t.topic_id
     into target_id;
 
@@ -37,12 +37,12 @@ begin
         out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
         updated_at = pgq._clock()
     where g.topic_id = target_id
-        and g.consumer_group = alter_group.consumer_group
+        and g.consumer_group = alter_group.consumer_group collate "C"
     returning g.group_id
     into target_id;
 
     if not found then
-        perform pgq._check_group(alter_group.topic, alter_group.consumer_group, null);
+        perform pgq._check_group(alter_group.topic collate "C", alter_group.consumer_group, null);
     end if;
 
     update pgq.group_partition as l
@@ -51,7 +51,7 @@ begin
 
     return query
     select i.*
-    from pgq._group_info(alter_group.topic, alter_group.consumer_group) as i;
+    from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i;
 end
 $$;
 

@@ -24,16 +24,19 @@ begin
         'committed_offset', commit_offset.committed_offset, 0, 9223372036854775806
     );
     if commit_offset.partition is null then
-        perform pgq._fail_unknown_partition(commit_offset.topic, null, null);
+        perform pgq._fail_unknown_partition(commit_offset.topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
+        commit_offset.topic collate "C",
+        commit_offset.consumer_group,
+        commit_offset.partition,
+        false
     );
 
     if commit_offset.committed_offset > state.last_offset then
         perform pgq._fail_out_of_range(
-            commit_offset.topic,
+            commit_offset.topic collate "C",
             state.partition,
             commit_offset.committed_offset,
             pgq._first_available(state.partition_id),
@@ -51,7 +54,7 @@ begin
         and (commit_offset.lease_token is not null or state.leased_until > pgq._clock())
     then
         perform pgq._fail_lease_lost(
-            commit_offset.topic, commit_offset.consumer_group, state.partition
+            commit_offset.topic collate "C", commit_offset.consumer_group, state.partition
         );
     end if;
 

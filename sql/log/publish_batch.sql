@@ -28,14 +28,16 @@ begin
     size := pgq._check_batch(
         publish_batch.payloads,
         publish_batch.bodies,
-        publish_batch.keys,
+        publish_batch.keys collate "C",
         publish_batch.headers,
         null
     );
 
     if size = 0 then
-        if not exists (select from pgq.topic as t where t.topic = publish_batch.topic) then
-            perform pgq._fail_unknown_topic(publish_batch.topic);
+        if not exists (
+            select from pgq.topic as t where t.topic = publish_batch.topic collate "C"
+        ) then
+            perform pgq._fail_unknown_topic(publish_batch.topic collate "C");
         end if;
         return;
     end if;
@@ -46,7 +48,7 @@ begin
             return query
             select s.partition, s.first_offset, s.last_offset, false
             from pgq._publish_spread(
-                publish_batch.topic,
+                publish_batch.topic collate "C",
                 publish_batch.payloads,
                 publish_batch.bodies,
                 publish_batch.keys,
@@ -68,7 +70,7 @@ begin
         return query
         select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
-            publish_batch.topic,
+            publish_batch.topic collate "C",
             publish_batch.payloads,
             publish_batch.bodies,
             publish_batch.keys,
@@ -78,7 +80,7 @@ begin
         return;
     end if;
 
-    state := pgq._lock_partition(publish_batch.topic, publish_batch.partition, null);
+    state := pgq._lock_partition(publish_batch.topic collate "C", publish_batch.partition, null);
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);

@@ -15,12 +15,12 @@ declare
     target pgq.queue;
 begin
     delete from pgq.queue as q
-    where q.queue = drop_queue.queue
+    where q.queue = drop_queue.queue collate "C"
     returning q.*
     into target;
 
     if target.queue_id is null then
-        perform pgq._fail_unknown_queue(drop_queue.queue);
+        perform pgq._fail_unknown_queue(drop_queue.queue collate "C");
     end if;
 
     -- In the order of their ids, as everywhere where several jobs are locked.

@@ -11,15 +11,15 @@ as $$
 begin
     update pgq.queue as q
     set paused = true
-    where q.queue = pause_queue.queue;
+    where q.queue = pause_queue.queue collate "C";
 
     if not found then
-        perform pgq._fail_unknown_queue(pause_queue.queue);
+        perform pgq._fail_unknown_queue(pause_queue.queue collate "C");
     end if;
 
     return query
     select i.*
-    from pgq._queue_info(pause_queue.queue) as i;
+    from pgq._queue_info(pause_queue.queue collate "C") as i;
 end
 $$;
 

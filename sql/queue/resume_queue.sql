@@ -11,15 +11,15 @@ as $$
 begin
     update pgq.queue as q
     set paused = false
-    where q.queue = resume_queue.queue;
+    where q.queue = resume_queue.queue collate "C";
 
     if not found then
-        perform pgq._fail_unknown_queue(resume_queue.queue);
+        perform pgq._fail_unknown_queue(resume_queue.queue collate "C");
     end if;
 
     return query
     select i.*
-    from pgq._queue_info(resume_queue.queue) as i;
+    from pgq._queue_info(resume_queue.queue collate "C") as i;
 end
 $$;
 
