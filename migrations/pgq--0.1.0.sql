@@ -634,7 +634,7 @@ comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
 
 create table pgq.view_key (
-    key uuid not null
+    key uuid primary key
 );
 
 insert into pgq.view_key (key)
@@ -878,6 +878,8 @@ create table pgq.bulk_producer (
 
 create unique index bulk_producer_key on pgq.bulk_producer
 (coalesce(topic_id, 0), coalesce(queue_id, 0), producer);
+-- Where all tables are published, what has no key could not be changed.
+alter table pgq.bulk_producer replica identity full;
 
 comment on table pgq.bulk_producer is
 'What is left of the writes that commit_write forgot, because their producer made newer ones.';
@@ -1399,6 +1401,10 @@ begin
         _create_leaf.leaf
     );
     execute format('create table pgq.job_archive_%1$s (like pgq.job_archive)', _create_leaf.leaf);
+    -- It has no key. Without this nothing could be deleted where all tables are published.
+    execute format(
+        'alter table pgq.job_archive_%1$s replica identity full', _create_leaf.leaf
+    );
     execute format(
         'alter table pgq.job_archive attach partition pgq.job_archive_%1$s for values in (%1$s)',
         _create_leaf.leaf
@@ -19143,7 +19149,7 @@ Errors: 25001 not under READ COMMITTED.';
 -- An upgrade cannot grant this itself: what the script of an extension grants counts as the
 -- extension's own, and no dump has it.
 create table pgq.kept_grant (
-    statement text not null
+    statement text primary key
 );
 
 create constraint trigger kept_grant

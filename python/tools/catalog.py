@@ -73,6 +73,13 @@ _FACTS = {
         where c.relnamespace = 'pgq'::regnamespace
         and c.relkind not in ('i', 'I')
     """,
+    "replica identity": """
+        select c.relname || ' ' || c.relreplident::text
+        from pg_class as c
+        where c.relnamespace = 'pgq'::regnamespace
+        and c.relkind in ('r', 'p')
+        and c.relreplident <> 'd'
+    """,
     "column": """
         select format(
             '%s.%s %s %s%s%s%s%s%s default %s',

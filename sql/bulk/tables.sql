@@ -51,6 +51,8 @@ create table pgq.bulk_producer (
 
 create unique index bulk_producer_key on pgq.bulk_producer
 (coalesce(topic_id, 0), coalesce(queue_id, 0), producer);
+-- Where all tables are published, what has no key could not be changed.
+alter table pgq.bulk_producer replica identity full;
 
 comment on table pgq.bulk_producer is
 'What is left of the writes that commit_write forgot, because their producer made newer ones.';
