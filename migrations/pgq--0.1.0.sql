@@ -634,7 +634,7 @@ comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
 
 create table pgq.view_key (
-    key uuid not null
+    key uuid primary key
 );
 
 insert into pgq.view_key (key)
@@ -833,7 +833,7 @@ create table pgq.bulk_write (
     bulk_write_id bigint generated always as identity primary key,
     topic_id bigint,
     queue_id bigint,
-    producer text,
+    producer text collate "C",
     seq bigint,
     atomic boolean not null,
     write_id uuid not null unique,
@@ -871,7 +871,7 @@ comment on column pgq.bulk_write.committed_at is 'When it was committed; null: i
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
 create table pgq.bulk_producer (
-    producer text not null,
+    producer text collate "C" not null,
     topic_id bigint,
     queue_id bigint,
     forgotten_seq bigint,
@@ -880,6 +880,8 @@ create table pgq.bulk_producer (
 
 create unique index bulk_producer_key on pgq.bulk_producer
 (coalesce(topic_id, 0), coalesce(queue_id, 0), producer);
+-- Where all tables are published, what has no key could not be changed.
+alter table pgq.bulk_producer replica identity full;
 
 comment on table pgq.bulk_producer is
 'What is left of the writes that commit_write forgot, because their producer made newer ones.';
@@ -1398,6 +1400,10 @@ begin
         _create_leaf.leaf
     );
     execute format('create table pgq.job_archive_%1$s (like pgq.job_archive)', _create_leaf.leaf);
+    -- It has no key. Without this nothing could be deleted where all tables are published.
+    execute format(
+        'alter table pgq.job_archive_%1$s replica identity full', _create_leaf.leaf
+    );
     execute format(
         'alter table pgq.job_archive attach partition pgq.job_archive_%1$s for values in (%1$s)',
         _create_leaf.leaf
@@ -2816,12 +2822,12 @@ begin
             pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as last_offset
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
-        where t.topic = list_offsets.topic
+        where t.topic = list_offsets.topic collate "C"
     ) as s
     order by s.partition;
 
     if not found then
-        perform pgq._fail_unknown_topic(list_offsets.topic);
+        perform pgq._fail_unknown_topic(list_offsets.topic collate "C");
     end if;
 end
 $$;
@@ -2867,15 +2873,15 @@ begin
     select p.*
     into place
     from pgq.partition as p
-    where p.topic = check_range.topic
+    where p.topic = check_range.topic collate "C"
         and p.partition = check_range.partition;
 
     if place.partition_id is null then
         perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
         from pgq.topic as t
-        where t.topic = check_range.topic;
+        where t.topic = check_range.topic collate "C";
 
-        perform pgq._fail_unknown_topic(check_range.topic);
+        perform pgq._fail_unknown_topic(check_range.topic collate "C");
     end if;
 
     if check_range.first_offset <= check_range.last_offset then
@@ -2900,7 +2906,7 @@ begin
             )
         then
             perform pgq._fail_out_of_range(
-                check_range.topic,
+                check_range.topic collate "C",
                 check_range.partition,
                 case
                     when check_range.first_offset < first_available
@@ -3583,19 +3589,19 @@ declare
     made pgq.topic;
     class pgq.storage_class;
 begin
-    perform pgq._check_name('topic', create_topic.topic);
+    perform pgq._check_name('topic', create_topic.topic collate "C");
     perform pgq._check_no_limit(
-        create_topic.no_limit,
+        create_topic.no_limit collate "C",
         jsonb_build_object(
             'max_bytes', create_topic.max_bytes, 'retention', create_topic.retention
         )
     );
 
     settings.partitions := coalesce(create_topic.partitions, 8);
-    if ('retention' = any(create_topic.no_limit)) is not true then
+    if ('retention' = any(create_topic.no_limit collate "C")) is not true then
         settings.retention := coalesce(create_topic.retention, '7 days');
     end if;
-    if ('max_bytes' = any(create_topic.no_limit)) is not true then
+    if ('max_bytes' = any(create_topic.no_limit collate "C")) is not true then
         settings.max_bytes := create_topic.max_bytes;
     end if;
     settings.notify := coalesce(create_topic.notify, false);
@@ -3606,20 +3612,20 @@ begin
     -- One that is there is found without a lock.
     select i.*
     into existing
-    from pgq._topic_info(create_topic.topic) as i;
+    from pgq._topic_info(create_topic.topic collate "C") as i;
 
     if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.topic as t
-            where t.topic = create_topic.topic
+            where t.topic = create_topic.topic collate "C"
             for key share;
         end if;
 
         perform pgq._check_settings_equal(
             'topic',
-            create_topic.topic,
+            create_topic.topic collate "C",
             jsonb_build_object(
                 'partitions', create_topic.partitions,
                 'retention', create_topic.retention,
@@ -3672,7 +3678,7 @@ begin
 
     return query
     select i.*
-    from pgq._topic_info(create_topic.topic) as i;
+    from pgq._topic_info(create_topic.topic collate "C") as i;
 end
 $$;
 
@@ -3721,14 +3727,14 @@ begin
         select t.*
         into target
         from pgq.topic as t
-        where t.topic = alter_topic.topic
+        where t.topic = alter_topic.topic collate "C"
         for no key update;
 
         exit when target.topic_id is not null;
-        perform pgq._check_topic(alter_topic.topic);
+        perform pgq._check_topic(alter_topic.topic collate "C");
     end loop;
     perform pgq._check_no_limit(
-        alter_topic.no_limit,
+        alter_topic.no_limit collate "C",
         jsonb_build_object(
             'max_bytes', alter_topic.max_bytes, 'retention', alter_topic.retention
         )
@@ -3736,16 +3742,16 @@ begin
 
     select i.*
     into settings
-    from pgq._topic_info(alter_topic.topic) as i;
+    from pgq._topic_info(alter_topic.topic collate "C") as i;
 
     settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
     settings.notify := coalesce(alter_topic.notify, settings.notify);
-    if 'retention' = any(alter_topic.no_limit) then
+    if 'retention' = any(alter_topic.no_limit collate "C") then
         settings.retention := null;
     end if;
-    if 'max_bytes' = any(alter_topic.no_limit) then
+    if 'max_bytes' = any(alter_topic.no_limit collate "C") then
         settings.max_bytes := null;
     end if;
     perform pgq._check_topic_settings(
@@ -3782,7 +3788,7 @@ begin
 
     return query
     select i.*
-    from pgq._topic_info(alter_topic.topic) as i;
+    from pgq._topic_info(alter_topic.topic collate "C") as i;
 end
 $$;
 
@@ -3816,11 +3822,11 @@ begin
     -- find nothing.
     perform
     from pgq.group_partition as l
-    where l.topic = drop_topic.topic
+    where l.topic = drop_topic.topic collate "C"
     order by l.consumer_group, l.partition
     for update;
 
-    target := pgq._lock_topic(drop_topic.topic);
+    target := pgq._lock_topic(drop_topic.topic collate "C");
 
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
@@ -3883,17 +3889,17 @@ declare
     new_id bigint;
     existing pgq.group_info;
 begin
-    perform pgq._check_name('consumer_group', create_group.consumer_group);
-    if create_group.start not in ('earliest', 'latest') then
+    perform pgq._check_name('consumer_group', create_group.consumer_group collate "C");
+    if create_group.start collate "C" not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
-    perform pgq._check_out_of_range(create_group.out_of_range);
+    perform pgq._check_out_of_range(create_group.out_of_range collate "C");
 
     -- One that is there is found without a lock.
     select i.*
     into existing
-    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
+    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
 
     if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
@@ -3901,14 +3907,14 @@ begin
             perform
             from pgq.consumer_group as g
             inner join pgq.topic as t on t.topic_id = g.topic_id
-            where t.topic = create_group.topic
-                and g.consumer_group = create_group.consumer_group
+            where t.topic = create_group.topic collate "C"
+                and g.consumer_group = create_group.consumer_group collate "C"
             for key share of g;
         end if;
 
         perform pgq._check_settings_equal(
             'consumer group',
-            create_group.consumer_group,
+            create_group.consumer_group collate "C",
             jsonb_build_object('out_of_range', create_group.out_of_range),
             null,
             to_jsonb(existing)
@@ -3922,12 +3928,12 @@ begin
     loop
         update pgq.topic as t
         set updated_at = t.updated_at
-        where t.topic = create_group.topic
+        where t.topic = create_group.topic collate "C"
         returning t.*
         into target;
 
         exit when target.topic_id is not null;
-        perform pgq._check_topic(create_group.topic);
+        perform pgq._check_topic(create_group.topic collate "C");
     end loop;
 
     insert into pgq.consumer_group (
@@ -3977,7 +3983,7 @@ begin
         select
             p.partition,
             case
-                when create_group.start is distinct from 'latest'
+                when create_group.start collate "C" is distinct from 'latest'
                     then pgq._first_available(p.partition_id)
                 else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
@@ -3987,7 +3993,7 @@ begin
 
     return query
     select i.*
-    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
+    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
 end
 $$;
 
@@ -4020,7 +4026,7 @@ as $$
 declare
     target_id bigint;
 begin
-    perform pgq._check_out_of_range(alter_group.out_of_range);
+    perform pgq._check_out_of_range(alter_group.out_of_range collate "C");
 
     loop
         -- Members end first; only then the topic. That is changed, though not what it says, so that
@@ -4028,14 +4034,14 @@ begin
         -- it.
         perform
         from pgq.group_partition as l
-        where l.topic = alter_group.topic
-            and l.consumer_group = alter_group.consumer_group
+        where l.topic = alter_group.topic collate "C"
+            and l.consumer_group = alter_group.consumer_group collate "C"
         order by l.partition
         for no key update;
 
         update pgq.topic as t
         set updated_at = t.updated_at
-        where t.topic = alter_group.topic
+        where t.topic = alter_group.topic collate "C"
         returning t.topic_id
         into target_id;
 
@@ -4044,13 +4050,13 @@ begin
             out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
             updated_at = pgq._clock()
         where g.topic_id = target_id
-            and g.consumer_group = alter_group.consumer_group
+            and g.consumer_group = alter_group.consumer_group collate "C"
         returning g.group_id
         into target_id;
 
         exit when target_id is not null;
         -- Where this finds it, it was dropped and created again while this call waited.
-        perform pgq._check_group(alter_group.topic, alter_group.consumer_group, null);
+        perform pgq._check_group(alter_group.topic collate "C", alter_group.consumer_group, null);
     end loop;
 
     update pgq.group_partition as l
@@ -4059,7 +4065,7 @@ begin
 
     return query
     select i.*
-    from pgq._group_info(alter_group.topic, alter_group.consumer_group) as i;
+    from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i;
 end
 $$;
 
@@ -4088,27 +4094,27 @@ begin
         -- groups locks.
         perform
         from pgq.group_partition as l
-        where l.topic = drop_group.topic
-            and l.consumer_group = drop_group.consumer_group
+        where l.topic = drop_group.topic collate "C"
+            and l.consumer_group = drop_group.consumer_group collate "C"
         order by l.partition
         for update;
 
         perform
         from pgq.topic as t
-        where t.topic = drop_group.topic
+        where t.topic = drop_group.topic collate "C"
         for share;
 
         delete from pgq.consumer_group as g
         using pgq.topic as t
-        where t.topic = drop_group.topic
+        where t.topic = drop_group.topic collate "C"
             and g.topic_id = t.topic_id
-            and g.consumer_group = drop_group.consumer_group
+            and g.consumer_group = drop_group.consumer_group collate "C"
         returning g.group_id
         into target_id;
 
         exit when target_id is not null;
         -- Where this finds it, it was dropped and created again while this call waited.
-        perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+        perform pgq._check_group(drop_group.topic collate "C", drop_group.consumer_group, null);
     end loop;
 
     delete from pgq.group_position as j
@@ -4134,16 +4140,16 @@ as $$
 #variable_conflict use_column
 begin
     if list_groups.topic is not null
-        and not exists (select from pgq.topic as t where t.topic = list_groups.topic)
+        and not exists (select from pgq.topic as t where t.topic = list_groups.topic collate "C")
     then
-        perform pgq._fail_unknown_topic(list_groups.topic);
+        perform pgq._fail_unknown_topic(list_groups.topic collate "C");
     end if;
 
     return query
     select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
     from pgq.topic as t
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-    where t.topic = coalesce(list_groups.topic, t.topic)
+    where t.topic = coalesce(list_groups.topic collate "C", t.topic)
     order by t.topic, g.consumer_group;
 end
 $$;
@@ -4885,14 +4891,14 @@ declare
 begin
     size := pgq._check_batch(
         publish_batch.payloads,
-        publish_batch.keys,
+        publish_batch.keys collate "C",
         publish_batch.headers,
         null,
         publish_batch.bodies
     );
 
     if size = 0 then
-        perform pgq._check_topic(publish_batch.topic);
+        perform pgq._check_topic(publish_batch.topic collate "C");
         return;
     end if;
 
@@ -4902,7 +4908,7 @@ begin
             return query
             select s.partition, s.first_offset, s.last_offset, false
             from pgq._publish_spread(
-                publish_batch.topic,
+                publish_batch.topic collate "C",
                 publish_batch.payloads,
                 publish_batch.keys,
                 publish_batch.headers,
@@ -4924,7 +4930,7 @@ begin
         return query
         select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
-            publish_batch.topic,
+            publish_batch.topic collate "C",
             publish_batch.payloads,
             publish_batch.keys,
             publish_batch.headers,
@@ -4934,7 +4940,7 @@ begin
         return;
     end if;
 
-    state := pgq._lock_partition(publish_batch.topic, publish_batch.partition, null);
+    state := pgq._lock_partition(publish_batch.topic collate "C", publish_batch.partition, null);
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
@@ -5432,7 +5438,7 @@ begin
             notify,
             published.duplicate
         from pgq.partition as p
-        where p.topic = publish.topic
+        where p.topic = publish.topic collate "C"
             and p.ring <= place
         order by p.ring desc
         limit 1
@@ -5457,15 +5463,15 @@ begin
             notify,
             published.duplicate
         from pgq.partition as p
-        where p.topic = publish.topic
+        where p.topic = publish.topic collate "C"
             and p.partition = coalesce(
                 publish.partition,
                 (
                     select
-                        (hashtextextended(publish.key, 0) % q.partitions + q.partitions)
+                        (hashtextextended(publish.key collate "C", 0) % q.partitions + q.partitions)
                         % q.partitions
                     from pgq.partition as q
-                    where q.topic = publish.topic
+                    where q.topic = publish.topic collate "C"
                         and q.partition = 0
                 )
             )
@@ -5474,7 +5480,7 @@ begin
 
     if (until > pgq._clock() and not notify) is not true then
         if (until > pgq._clock()) is not true then
-            state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
+            state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
             published.duplicate := false;
             home_id := state.partition_id;
@@ -6210,7 +6216,7 @@ begin
         select p.partition, p.partition_id, p.segment, p.segment_first_offset
         into number, home_id, leaf, entered_offset
         from pgq.partition as p
-        where p.topic = _claim.topic
+        where p.topic = _claim.topic collate "C"
             and p.ring <= place
         order by p.ring desc
         limit 1;
@@ -6219,8 +6225,8 @@ begin
         select g.group_id
         into target_id
         from pgq.group_partition as g
-        where g.topic = _claim.topic
-            and g.consumer_group = _claim.consumer_group
+        where g.topic = _claim.topic collate "C"
+            and g.consumer_group = _claim.consumer_group collate "C"
             and g.partition = number
             and g.partition_id = home_id;
 
@@ -6638,7 +6644,7 @@ declare
     claimed pgq._claim_state;
 begin
     claimed := pgq._claim(
-        claim_offsets.topic,
+        claim_offsets.topic collate "C",
         claim_offsets.consumer_group,
         claim_offsets.max_messages,
         claim_offsets.partition,
@@ -6698,15 +6704,15 @@ begin
     select p.*
     into place
     from pgq.partition as p
-    where p.topic = fetch_range.topic
+    where p.topic = fetch_range.topic collate "C"
         and p.partition = fetch_range.partition;
 
     if place.partition_id is null then
         perform pgq._fail_unknown_partition(t.topic, fetch_range.partition, t.partitions)
         from pgq.topic as t
-        where t.topic = fetch_range.topic;
+        where t.topic = fetch_range.topic collate "C";
 
-        perform pgq._fail_unknown_topic(fetch_range.topic);
+        perform pgq._fail_unknown_topic(fetch_range.topic collate "C");
     end if;
 
     if fetch_range.first_offset > fetch_range.last_offset then
@@ -6992,7 +6998,7 @@ begin
     -- Never less than was asked for without a word: offsets have no gaps.
     if fetch_range.first_offset + read_rows <= fetch_range.last_offset then
         perform pgq._fail_out_of_range(
-            fetch_range.topic,
+            fetch_range.topic collate "C",
             fetch_range.partition,
             case
                 when fetch_range.first_offset < s.first_available
@@ -7068,7 +7074,7 @@ begin
         select p.partition, p.partition_id, p.segment, p.segment_first_offset
         into number, home_id, leaf, entered_offset
         from pgq.partition as p
-        where p.topic = consume.topic
+        where p.topic = consume.topic collate "C"
             and p.ring <= place
         order by p.ring desc
         limit 1;
@@ -7077,8 +7083,8 @@ begin
         select g.group_id
         into target_id
         from pgq.group_partition as g
-        where g.topic = consume.topic
-            and g.consumer_group = consume.consumer_group
+        where g.topic = consume.topic collate "C"
+            and g.consumer_group = consume.consumer_group collate "C"
             and g.partition = number
             and g.partition_id = home_id;
 
@@ -7445,7 +7451,11 @@ begin
     end if;
     if taken_to is null then
         claimed := pgq._claim_any(
-            consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
+            consume.topic collate "C",
+            consume.consumer_group,
+            consume.max_messages,
+            consume.partition,
+            null
         );
         if claimed.partition is null then
             return;
@@ -7730,7 +7740,7 @@ begin
     -- Cleanup may have emptied a segment since the claim.
     get diagnostics read_rows = row_count;
     if read_rows <> taken_to - position + 1 then
-        perform pgq._fail_truncated(consume.topic);
+        perform pgq._fail_truncated(consume.topic collate "C");
     end if;
 end
 $$;
@@ -7774,7 +7784,7 @@ declare
     read_rows bigint;
 begin
     perform pgq._check_count('max_messages', room, 1, 1000000);
-    perform pgq._check_group("fetch".topic, "fetch".consumer_group, "fetch".partition);
+    perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
 
     for place in
         select
@@ -7794,8 +7804,8 @@ begin
             order by j.seq desc
             limit 1
         ) as q
-        where l.topic = "fetch".topic
-            and l.consumer_group = "fetch".consumer_group
+        where l.topic = "fetch".topic collate "C"
+            and l.consumer_group = "fetch".consumer_group collate "C"
             and l.partition = coalesce("fetch".partition, l.partition)
         order by l.partition
     loop
@@ -7804,7 +7814,7 @@ begin
             if place.next_offset < first_available then
                 if place.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        "fetch".topic,
+                        "fetch".topic collate "C",
                         place.partition,
                         place.next_offset,
                         first_available,
@@ -7830,10 +7840,10 @@ begin
         -- stood between them.
         if read_rows <> last_offset - place.next_offset + 1 then
             if place.out_of_range = 'skip' then
-                perform pgq._fail_truncated("fetch".topic);
+                perform pgq._fail_truncated("fetch".topic collate "C");
             end if;
             perform pgq._fail_out_of_range(
-                "fetch".topic,
+                "fetch".topic collate "C",
                 place.partition,
                 place.next_offset,
                 place.next_offset + 1,
@@ -7887,7 +7897,7 @@ begin
     perform pgq._check_interval('lease', keep, false);
 
     claimed := pgq._claim(
-        poll.topic, poll.consumer_group, poll.max_messages, poll.partition, keep
+        poll.topic collate "C", poll.consumer_group, poll.max_messages, poll.partition, keep
     );
     if claimed.partition is null then
         return;
@@ -8202,7 +8212,7 @@ begin
     -- Cleanup may have emptied a segment since the claim.
     get diagnostics read_rows = row_count;
     if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
-        perform pgq._fail_truncated(poll.topic);
+        perform pgq._fail_truncated(poll.topic collate "C");
     end if;
 end
 $$;
@@ -8249,11 +8259,11 @@ begin
     perform pgq._check_interval('lease', keep, false);
     perform pgq._check_lease_token(extend_poll.lease_token);
     if extend_poll.partition is null then
-        perform pgq._fail_unknown_partition(extend_poll.topic, null, null);
+        perform pgq._fail_unknown_partition(extend_poll.topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        extend_poll.topic, extend_poll.consumer_group, extend_poll.partition, false
+        extend_poll.topic collate "C", extend_poll.consumer_group, extend_poll.partition, false
     );
     if extend_poll.lease_token is distinct from state.lease_token
         or state.leased_until <= pgq._clock()
@@ -8306,11 +8316,11 @@ declare
 begin
     perform pgq._check_lease_token(release_poll.lease_token);
     if release_poll.partition is null then
-        perform pgq._fail_unknown_partition(release_poll.topic, null, null);
+        perform pgq._fail_unknown_partition(release_poll.topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        release_poll.topic, release_poll.consumer_group, release_poll.partition, false
+        release_poll.topic collate "C", release_poll.consumer_group, release_poll.partition, false
     );
     if release_poll.lease_token is distinct from state.lease_token then
         perform pgq._keep_position(state);
@@ -8357,16 +8367,19 @@ begin
         'committed_offset', commit_offset.committed_offset, 0, 9223372036854775806
     );
     if commit_offset.partition is null then
-        perform pgq._fail_unknown_partition(commit_offset.topic, null, null);
+        perform pgq._fail_unknown_partition(commit_offset.topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
+        commit_offset.topic collate "C",
+        commit_offset.consumer_group,
+        commit_offset.partition,
+        false
     );
 
     if commit_offset.committed_offset > state.last_offset then
         perform pgq._fail_out_of_range(
-            commit_offset.topic,
+            commit_offset.topic collate "C",
             state.partition,
             commit_offset.committed_offset,
             pgq._first_available(state.partition_id),
@@ -8385,7 +8398,7 @@ begin
         and (commit_offset.lease_token is not null or state.leased_until > pgq._clock())
     then
         perform pgq._fail_lease_lost(
-            commit_offset.topic, commit_offset.consumer_group, state.partition
+            commit_offset.topic collate "C", commit_offset.consumer_group, state.partition
         );
     end if;
 
@@ -8410,9 +8423,9 @@ The position, which is the offset that the group reads next, is one more. A lowe
 nothing, so a repeated call is harmless; to go back use seek. It returns the committed offset. With
 the lease token of poll, the lease ends when the last message that poll gave is committed; a lower
 offset keeps the lease.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest message,
-MQ006 the partition is leased to another member, or was since (it would get the messages again),
-MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest
+message, MQ006 the partition is leased to another member, or was since (it would get the messages
+again), MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,
 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/seek.sql
@@ -8451,28 +8464,28 @@ begin
         raise exception 'argument "partition" must be given with "log_offset"'
             using errcode = '22023';
     end if;
-    if seek.start not in ('earliest', 'latest') then
+    if seek.start collate "C" not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
-    perform pgq._check_group(seek.topic, seek.consumer_group, seek.partition);
+    perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
 
     -- In ascending order, as everywhere, so that two callers cannot block each other.
     for number in
         select p.partition
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
-        where t.topic = seek.topic
+        where t.topic = seek.topic collate "C"
             and p.partition = coalesce(seek.partition, p.partition)
         order by p.partition
     loop
-        state := pgq._lock_group(seek.topic, seek.consumer_group, number, false);
+        state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
         first_available := pgq._first_available(state.partition_id);
         moved.partition := number;
         moved.position := case
             when seek.log_offset is not null then seek.log_offset
-            when seek.start = 'earliest' then first_available
-            when seek.start = 'latest' then state.last_offset + 1
+            when seek.start collate "C" = 'earliest' then first_available
+            when seek.start collate "C" = 'latest' then state.last_offset + 1
             else pgq._offset_at(
                 state.partition_id, seek.published_at, first_available, state.last_offset
             )
@@ -8480,7 +8493,12 @@ begin
 
         if moved.position not between first_available and state.last_offset + 1 then
             perform pgq._fail_out_of_range(
-                seek.topic, number, seek.log_offset, first_available, state.last_offset, false
+                seek.topic collate "C",
+                number,
+                seek.log_offset,
+                first_available,
+                state.last_offset,
+                false
             );
         end if;
 
@@ -8934,10 +8952,10 @@ declare
     new_id bigint;
     class pgq.storage_class;
 begin
-    perform pgq._check_name('queue', create_queue.queue);
+    perform pgq._check_name('queue', create_queue.queue collate "C");
 
     perform pgq._check_no_limit(
-        create_queue.no_limit,
+        create_queue.no_limit collate "C",
         jsonb_build_object(
             'job_ttl', create_queue.job_ttl,
             'max_attempts', create_queue.max_attempts,
@@ -8947,14 +8965,14 @@ begin
 
     settings.queue := create_queue.queue;
     settings.lease := coalesce(create_queue.lease, '30 seconds');
-    if ('max_attempts' = any(create_queue.no_limit)) is not true then
+    if ('max_attempts' = any(create_queue.no_limit collate "C")) is not true then
         settings.max_attempts := coalesce(create_queue.max_attempts, 5);
     end if;
     settings.delay := coalesce(create_queue.delay, '0');
-    if ('job_ttl' = any(create_queue.no_limit)) is not true then
+    if ('job_ttl' = any(create_queue.no_limit collate "C")) is not true then
         settings.job_ttl := coalesce(create_queue.job_ttl, '14 days');
     end if;
-    if ('retention' = any(create_queue.no_limit)) is not true then
+    if ('retention' = any(create_queue.no_limit collate "C")) is not true then
         settings.retention := coalesce(create_queue.retention, '14 days');
     end if;
     settings.backoff := coalesce(create_queue.backoff, '1 second');
@@ -8967,20 +8985,20 @@ begin
     -- One that is there is found without a lock.
     select i.*
     into existing
-    from pgq._queue_info(create_queue.queue) as i;
+    from pgq._queue_info(create_queue.queue collate "C") as i;
 
     if existing.queue is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.queue as q
-            where q.queue = create_queue.queue
+            where q.queue = create_queue.queue collate "C"
             for key share;
         end if;
 
         perform pgq._check_settings_equal(
             'queue',
-            create_queue.queue,
+            create_queue.queue collate "C",
             jsonb_build_object(
                 'lease', create_queue.lease,
                 'max_attempts', create_queue.max_attempts,
@@ -9080,7 +9098,7 @@ begin
 
     return query
     select i.*
-    from pgq._queue_info(create_queue.queue) as i;
+    from pgq._queue_info(create_queue.queue collate "C") as i;
 end
 $$;
 
@@ -9148,14 +9166,14 @@ begin
     loop
         perform
         from pgq.queue as q
-        where q.queue = alter_queue.queue
+        where q.queue = alter_queue.queue collate "C"
         for no key update;
 
         exit when found;
-        perform pgq._check_queue(alter_queue.queue);
+        perform pgq._check_queue(alter_queue.queue collate "C");
     end loop;
     perform pgq._check_no_limit(
-        alter_queue.no_limit,
+        alter_queue.no_limit collate "C",
         jsonb_build_object(
             'job_ttl', alter_queue.job_ttl,
             'max_attempts', alter_queue.max_attempts,
@@ -9165,7 +9183,7 @@ begin
 
     select i.*
     into settings
-    from pgq._queue_info(alter_queue.queue) as i;
+    from pgq._queue_info(alter_queue.queue collate "C") as i;
 
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
@@ -9177,13 +9195,13 @@ begin
     settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
     settings.archive := coalesce(alter_queue.archive, settings.archive);
     settings.notify := coalesce(alter_queue.notify, settings.notify);
-    if 'max_attempts' = any(alter_queue.no_limit) then
+    if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
-    if 'job_ttl' = any(alter_queue.no_limit) then
+    if 'job_ttl' = any(alter_queue.no_limit collate "C") then
         settings.job_ttl := null;
     end if;
-    if 'retention' = any(alter_queue.no_limit) then
+    if 'retention' = any(alter_queue.no_limit collate "C") then
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
@@ -9204,7 +9222,7 @@ begin
         archive = settings.archive,
         notify = settings.notify,
         updated_at = pgq._clock()
-    where q.queue = alter_queue.queue
+    where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
@@ -9212,7 +9230,7 @@ begin
 
     return query
     select i.*
-    from pgq._queue_info(alter_queue.queue) as i;
+    from pgq._queue_info(alter_queue.queue collate "C") as i;
 end
 $$;
 
@@ -9257,12 +9275,12 @@ declare
 begin
     loop
         delete from pgq.queue as q
-        where q.queue = drop_queue.queue
+        where q.queue = drop_queue.queue collate "C"
         returning q.*
         into target;
 
         exit when target.queue_id is not null;
-        perform pgq._check_queue(drop_queue.queue);
+        perform pgq._check_queue(drop_queue.queue collate "C");
     end loop;
 
     -- In the order of their ids, as everywhere where several jobs are locked.
@@ -9327,15 +9345,15 @@ begin
     loop
         update pgq.queue as q
         set paused = true
-        where q.queue = pause_queue.queue;
+        where q.queue = pause_queue.queue collate "C";
 
         exit when found;
-        perform pgq._check_queue(pause_queue.queue);
+        perform pgq._check_queue(pause_queue.queue collate "C");
     end loop;
 
     return query
     select i.*
-    from pgq._queue_info(pause_queue.queue) as i;
+    from pgq._queue_info(pause_queue.queue collate "C") as i;
 end
 $$;
 
@@ -9362,15 +9380,15 @@ begin
     loop
         update pgq.queue as q
         set paused = false
-        where q.queue = resume_queue.queue;
+        where q.queue = resume_queue.queue collate "C";
 
         exit when found;
-        perform pgq._check_queue(resume_queue.queue);
+        perform pgq._check_queue(resume_queue.queue collate "C");
     end loop;
 
     return query
     select i.*
-    from pgq._queue_info(resume_queue.queue) as i;
+    from pgq._queue_info(resume_queue.queue collate "C") as i;
 end
 $$;
 
@@ -9409,10 +9427,10 @@ begin
     select q.queue_id
     into target_id
     from pgq.queue as q
-    where q.queue = purge_queue.queue;
+    where q.queue = purge_queue.queue collate "C";
 
     if target_id is null then
-        perform pgq._fail_unknown_queue(purge_queue.queue);
+        perform pgq._fail_unknown_queue(purge_queue.queue collate "C");
     end if;
     if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
         raise exception '"dead_only", "all_jobs": exactly one is needed'
@@ -9562,14 +9580,14 @@ begin
     then
         perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
-        perform pgq._check_label(enqueue.label);
+        perform pgq._check_label(enqueue.label collate "C");
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.queue as q
-            where q.queue = enqueue.queue
+            where q.queue = enqueue.queue collate "C"
             for share;
         end if;
     end if;
@@ -9596,15 +9614,15 @@ begin
         added.duplicate,
         usual
     from pgq.queue as q
-    where q.queue = enqueue.queue;
+    where q.queue = enqueue.queue collate "C";
 
     if usual is not true then
         if target_id is null then
-            perform pgq._fail_unknown_queue(enqueue.queue);
+            perform pgq._fail_unknown_queue(enqueue.queue collate "C");
         end if;
         if enqueue.delay is not null or enqueue.run_at is not null then
             due_at := pgq._due_at(
-                enqueue.queue, moment, enqueue.delay, enqueue.run_at, ttl
+                enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
             );
         end if;
         -- Heard when this transaction commits.
@@ -9959,7 +9977,7 @@ declare
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
-        enqueue_batch.keys,
+        enqueue_batch.keys collate "C",
         enqueue_batch.headers,
         enqueue_batch.labels,
         enqueue_batch.bodies
@@ -9980,17 +9998,17 @@ begin
     select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
     into target_id, store_id, leaf, queue_delay, ttl, notify
     from pgq.queue as q
-    where q.queue = enqueue_batch.queue;
+    where q.queue = enqueue_batch.queue collate "C";
 
     if target_id is null then
-        perform pgq._fail_unknown_queue(enqueue_batch.queue);
+        perform pgq._fail_unknown_queue(enqueue_batch.queue collate "C");
     end if;
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
         perform
         from pgq.queue as q
-        where q.queue = enqueue_batch.queue
+        where q.queue = enqueue_batch.queue collate "C"
         for share;
     end if;
 
@@ -9999,7 +10017,7 @@ begin
         visible_at := moment + queue_delay;
     else
         visible_at := pgq._due_at(
-            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
+            enqueue_batch.queue collate "C", moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
         );
     end if;
 
@@ -11913,7 +11931,7 @@ begin
         coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
-    where q.queue = claim_job.queue;
+    where q.queue = claim_job.queue collate "C";
 
     if usual then
         select
@@ -11998,7 +12016,12 @@ begin
                     return query
                     select c.*
                     from pgq._claim_jobs(
-                        claim_job.queue, 1, 1, claim_job.lease, claim_job.label, true
+                        claim_job.queue collate "C",
+                        1,
+                        1,
+                        claim_job.lease,
+                        claim_job.label,
+                        true
                     ) as c;
                     return;
                 end if;
@@ -12343,7 +12366,12 @@ begin
     return query
     select c.*
     from pgq._claim_jobs(
-        claim_job.queue, coalesce(claim_job.max_jobs,1), 1, claim_job.lease, claim_job.label, false
+        claim_job.queue collate "C",
+        coalesce(claim_job.max_jobs,1),
+        1,
+        claim_job.lease,
+        claim_job.label,
+        false
     ) as c;
 end
 $$;
@@ -13333,7 +13361,7 @@ begin
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
     from pgq.queue as q
-    where q.queue = finish_and_claim.queue;
+    where q.queue = finish_and_claim.queue collate "C";
 
     if cardinality(finish_and_claim.job_ids) = 1 then
         delete from pgq.job as j
@@ -13908,7 +13936,12 @@ begin
                     return query
                     select c.*
                     from pgq._claim_jobs(
-                        finish_and_claim.queue, 1, 0, finish_and_claim.lease, finish_and_claim.label, true
+                        finish_and_claim.queue collate "C",
+                        1,
+                        0,
+                        finish_and_claim.lease,
+                        finish_and_claim.label,
+                        true
                     ) as c;
                     return;
                 end if;
@@ -14253,7 +14286,12 @@ begin
     return query
     select c.*
     from pgq._claim_jobs(
-        finish_and_claim.queue, coalesce(finish_and_claim.max_jobs,1), 0, finish_and_claim.lease, finish_and_claim.label, false
+        finish_and_claim.queue collate "C",
+        coalesce(finish_and_claim.max_jobs,1),
+        0,
+        finish_and_claim.lease,
+        finish_and_claim.label,
+        false
     ) as c;
 end
 $$;
@@ -14847,14 +14885,14 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_lease(archive_job.job_id, archive_job.lease_token);
-    perform pgq._check_outcome(archive_job.outcome);
+    perform pgq._check_outcome(archive_job.outcome collate "C");
 
     return exists (
         select
         from pgq._finish(
             array[archive_job.job_id],
             archive_job.lease_token,
-            coalesce(archive_job.outcome, 'archived'),
+            coalesce(archive_job.outcome collate "C", 'archived'),
             archive_job.result,
             true
         )
@@ -14894,14 +14932,14 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_leases(archive_job_batch.job_ids, archive_job_batch.lease_token);
-    perform pgq._check_outcome(archive_job_batch.outcome);
+    perform pgq._check_outcome(archive_job_batch.outcome collate "C");
 
     return query
     select f
     from pgq._finish(
         archive_job_batch.job_ids,
         archive_job_batch.lease_token,
-        coalesce(archive_job_batch.outcome, 'archived'),
+        coalesce(archive_job_batch.outcome collate "C", 'archived'),
         archive_job_batch.result,
         true
     ) as f;
@@ -15068,7 +15106,7 @@ begin
 
     return exists (
         select
-        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error)
+        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C")
     );
 end
 $$;
@@ -15109,7 +15147,7 @@ begin
     return query
     select n
     from pgq._nack(
-        nack_batch.job_ids, nack_batch.lease_token, nack_batch.delay, nack_batch.error
+        nack_batch.job_ids, nack_batch.lease_token, nack_batch.delay, nack_batch.error collate "C"
     ) as n;
 end
 $$;
@@ -15329,10 +15367,10 @@ begin
     select q.*
     into target
     from pgq.queue as q
-    where q.queue = redrive.queue;
+    where q.queue = redrive.queue collate "C";
 
     if target.queue_id is null then
-        perform pgq._fail_unknown_queue(redrive.queue);
+        perform pgq._fail_unknown_queue(redrive.queue collate "C");
     end if;
     if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
         raise exception '"job_id", "all_jobs": exactly one is needed'
@@ -15929,6 +15967,7 @@ as $$
 declare
     living bigint[];
     dead bigint[];
+    carried bigint;
 begin
     living := pgq._jobs_of_segment(
         _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.max_jobs, false
@@ -15961,7 +16000,7 @@ begin
     -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
     -- whose message is missing is carried without one. All in one statement: beside an alter_queue,
     -- or a cleanup that moves the queue to another segment, two would not see the same home.
-    return query execute format(
+    execute format(
         'with located as (
             select j.job_id, j.queue_id, j.partition_id, j.log_offset
             from pgq.job as j
@@ -16027,14 +16066,17 @@ begin
             returning d.job_id
         )
 
-        select ''payloads moved'', %1$L, c.moved
-        from (
-            select (select count(*) from moved) + (select count(*) from moved_dead) as moved
-        ) as c
-        where c.moved > 0',
+        select (select count(*) from moved) + (select count(*) from moved_dead)',
         _carry_jobs.leaf
     )
+    into carried
     using living, dead;
+
+    if carried > 0 then
+        return next row(
+            'payloads moved', _carry_jobs.leaf::text, carried
+        )::pgq.cleanup_action;
+    end if;
 end
 $$;
 
@@ -16925,7 +16967,7 @@ declare
 begin
     perform pgq._check_interval('timeout', time_limit, false);
     wanted := pgq._wanted_write(
-        begin_write.topic,
+        begin_write.topic collate "C",
         begin_write.queue,
         begin_write.producer,
         begin_write.seq,
@@ -18076,7 +18118,7 @@ declare
 begin
     perform pgq._check_chunk(
         write_chunk.task,
-        write_chunk.task_attempt,
+        write_chunk.task_attempt collate "C",
         write_chunk.chunk,
         write_chunk.lengths,
         write_chunk.packed_payloads,
@@ -18087,7 +18129,7 @@ begin
         write_chunk.partition,
         write_chunk.delay,
         write_chunk.priority,
-        write_chunk.labels
+        write_chunk.labels collate "C"
     );
 
     if not target.atomic then
@@ -18098,7 +18140,7 @@ begin
             write_chunk.chunk,
             write_chunk.lengths,
             write_chunk.packed_payloads,
-            write_chunk.keys,
+            write_chunk.keys collate "C",
             write_chunk.headers,
             write_chunk.partition,
             write_chunk.delay,
@@ -18109,7 +18151,9 @@ begin
         );
     end if;
 
-    if not pgq._note_task(write_chunk.write_id, write_chunk.task, write_chunk.task_attempt) then
+    if not pgq._note_task(
+        write_chunk.write_id, write_chunk.task, write_chunk.task_attempt collate "C"
+    ) then
         return false;
     end if;
     is_new := pgq._stage_chunk(
@@ -18119,7 +18163,7 @@ begin
         write_chunk.chunk,
         write_chunk.lengths,
         write_chunk.packed_payloads,
-        write_chunk.keys,
+        write_chunk.keys collate "C",
         write_chunk.headers,
         write_chunk.partition,
         write_chunk.delay,
@@ -19516,7 +19560,7 @@ Errors: 25001 not under READ COMMITTED.';
 -- An upgrade cannot grant this itself: what the script of an extension grants counts as the
 -- extension's own, and no dump has it.
 create table pgq.kept_grant (
-    statement text not null
+    statement text primary key
 );
 
 create constraint trigger kept_grant

@@ -73,13 +73,21 @@ _FACTS = {
         where c.relnamespace = 'pgq'::regnamespace
         and c.relkind not in ('i', 'I')
     """,
+    "replica identity": """
+        select c.relname || ' ' || c.relreplident::text
+        from pg_class as c
+        where c.relnamespace = 'pgq'::regnamespace
+        and c.relkind in ('r', 'p')
+        and c.relreplident <> 'd'
+    """,
     "column": """
         select format(
-            '%s.%s %s %s%s%s%s%s default %s',
+            '%s.%s %s %s%s%s%s%s%s default %s',
             c.relname,
             to_char(row_number() over (partition by c.oid order by a.attnum), 'FM00'),
             a.attname,
             format_type(a.atttypid, a.atttypmod),
+            case when o.collname <> 'default' then ' collate ' || o.collname::text else '' end,
             case when a.attnotnull then ' not null' else '' end,
             case when a.attidentity <> '' then ' identity ' || a.attidentity::text else '' end,
             case when a.attgenerated <> '' then ' generated' else '' end,
@@ -88,6 +96,7 @@ _FACTS = {
         )
         from pg_attribute as a
         join pg_class as c on c.oid = a.attrelid
+        left join pg_collation as o on o.oid = a.attcollation
         left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where c.relnamespace = 'pgq'::regnamespace
         and c.relkind not in ('i', 'I', 'S')

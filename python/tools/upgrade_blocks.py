@@ -46,7 +46,7 @@ KEEP = """\
 -- What others were granted on all that is made anew. They get it back when the transaction ends;
 -- what is open to all by the installation is granted below.
 insert into pgq.kept_grant (statement)
-select format(
+select distinct format(
     'grant %s%s on %s pgq.%I to %s%s',
     k.privilege_type,
     ' (' || quote_ident(k.column_name) || ')',

@@ -27,7 +27,7 @@ declare
 begin
     perform pgq._check_interval('timeout', time_limit, false);
     wanted := pgq._wanted_write(
-        begin_write.topic,
+        begin_write.topic collate "C",
         begin_write.queue,
         begin_write.producer,
         begin_write.seq,

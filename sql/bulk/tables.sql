@@ -4,7 +4,7 @@ create table pgq.bulk_write (
     bulk_write_id bigint generated always as identity primary key,
     topic_id bigint,
     queue_id bigint,
-    producer text,
+    producer text collate "C",
     seq bigint,
     atomic boolean not null,
     write_id uuid not null unique,
@@ -42,7 +42,7 @@ comment on column pgq.bulk_write.committed_at is 'When it was committed; null: i
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
 
 create table pgq.bulk_producer (
-    producer text not null,
+    producer text collate "C" not null,
     topic_id bigint,
     queue_id bigint,
     forgotten_seq bigint,
@@ -51,6 +51,8 @@ create table pgq.bulk_producer (
 
 create unique index bulk_producer_key on pgq.bulk_producer
 (coalesce(topic_id, 0), coalesce(queue_id, 0), producer);
+-- Where all tables are published, what has no key could not be changed.
+alter table pgq.bulk_producer replica identity full;
 
 comment on table pgq.bulk_producer is
 'What is left of the writes that commit_write forgot, because their producer made newer ones.';

@@ -34,7 +34,7 @@ declare
 begin
     perform pgq._check_chunk(
         write_chunk.task,
-        write_chunk.task_attempt,
+        write_chunk.task_attempt collate "C",
         write_chunk.chunk,
         write_chunk.lengths,
         write_chunk.packed_payloads,
@@ -45,7 +45,7 @@ begin
         write_chunk.partition,
         write_chunk.delay,
         write_chunk.priority,
-        write_chunk.labels
+        write_chunk.labels collate "C"
     );
 
     if not target.atomic then
@@ -56,7 +56,7 @@ begin
             write_chunk.chunk,
             write_chunk.lengths,
             write_chunk.packed_payloads,
-            write_chunk.keys,
+            write_chunk.keys collate "C",
             write_chunk.headers,
             write_chunk.partition,
             write_chunk.delay,
@@ -67,7 +67,9 @@ begin
         );
     end if;
 
-    if not pgq._note_task(write_chunk.write_id, write_chunk.task, write_chunk.task_attempt) then
+    if not pgq._note_task(
+        write_chunk.write_id, write_chunk.task, write_chunk.task_attempt collate "C"
+    ) then
         return false;
     end if;
     is_new := pgq._stage_chunk(
@@ -77,7 +79,7 @@ begin
         write_chunk.chunk,
         write_chunk.lengths,
         write_chunk.packed_payloads,
-        write_chunk.keys,
+        write_chunk.keys collate "C",
         write_chunk.headers,
         write_chunk.partition,
         write_chunk.delay,

@@ -15,7 +15,7 @@ as $$
 declare
     target_id bigint;
 begin
-    perform pgq._check_out_of_range(alter_group.out_of_range);
+    perform pgq._check_out_of_range(alter_group.out_of_range collate "C");
 
     loop
         -- Members end first; only then the topic. That is changed, though not what it says, so that
@@ -23,14 +23,14 @@ begin
         -- it.
         perform
         from pgq.group_partition as l
-        where l.topic = alter_group.topic
-            and l.consumer_group = alter_group.consumer_group
+        where l.topic = alter_group.topic collate "C"
+            and l.consumer_group = alter_group.consumer_group collate "C"
         order by l.partition
         for no key update;
 
         update pgq.topic as t
         set updated_at = t.updated_at
-        where t.topic = alter_group.topic
+        where t.topic = alter_group.topic collate "C"
         returning t.topic_id
         into target_id;
 
@@ -39,13 +39,13 @@ begin
             out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
             updated_at = pgq._clock()
         where g.topic_id = target_id
-            and g.consumer_group = alter_group.consumer_group
+            and g.consumer_group = alter_group.consumer_group collate "C"
         returning g.group_id
         into target_id;
 
         exit when target_id is not null;
         -- Where this finds it, it was dropped and created again while this call waited.
-        perform pgq._check_group(alter_group.topic, alter_group.consumer_group, null);
+        perform pgq._check_group(alter_group.topic collate "C", alter_group.consumer_group, null);
     end loop;
 
     update pgq.group_partition as l
@@ -54,7 +54,7 @@ begin
 
     return query
     select i.*
-    from pgq._group_info(alter_group.topic, alter_group.consumer_group) as i;
+    from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i;
 end
 $$;
 

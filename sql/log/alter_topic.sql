@@ -25,14 +25,14 @@ begin
         select t.*
         into target
         from pgq.topic as t
-        where t.topic = alter_topic.topic
+        where t.topic = alter_topic.topic collate "C"
         for no key update;
 
         exit when target.topic_id is not null;
-        perform pgq._check_topic(alter_topic.topic);
+        perform pgq._check_topic(alter_topic.topic collate "C");
     end loop;
     perform pgq._check_no_limit(
-        alter_topic.no_limit,
+        alter_topic.no_limit collate "C",
         jsonb_build_object(
             'max_bytes', alter_topic.max_bytes, 'retention', alter_topic.retention
         )
@@ -40,16 +40,16 @@ begin
 
     select i.*
     into settings
-    from pgq._topic_info(alter_topic.topic) as i;
+    from pgq._topic_info(alter_topic.topic collate "C") as i;
 
     settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
     settings.notify := coalesce(alter_topic.notify, settings.notify);
-    if 'retention' = any(alter_topic.no_limit) then
+    if 'retention' = any(alter_topic.no_limit collate "C") then
         settings.retention := null;
     end if;
-    if 'max_bytes' = any(alter_topic.no_limit) then
+    if 'max_bytes' = any(alter_topic.no_limit collate "C") then
         settings.max_bytes := null;
     end if;
     perform pgq._check_topic_settings(
@@ -86,7 +86,7 @@ begin
 
     return query
     select i.*
-    from pgq._topic_info(alter_topic.topic) as i;
+    from pgq._topic_info(alter_topic.topic collate "C") as i;
 end
 $$;
 

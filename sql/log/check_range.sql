@@ -30,15 +30,15 @@ begin
     select p.*
     into place
     from pgq.partition as p
-    where p.topic = check_range.topic
+    where p.topic = check_range.topic collate "C"
         and p.partition = check_range.partition;
 
     if place.partition_id is null then
         perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
         from pgq.topic as t
-        where t.topic = check_range.topic;
+        where t.topic = check_range.topic collate "C";
 
-        perform pgq._fail_unknown_topic(check_range.topic);
+        perform pgq._fail_unknown_topic(check_range.topic collate "C");
     end if;
 
     if check_range.first_offset <= check_range.last_offset then
@@ -63,7 +63,7 @@ begin
             )
         then
             perform pgq._fail_out_of_range(
-                check_range.topic,
+                check_range.topic collate "C",
                 check_range.partition,
                 case
                     when check_range.first_offset < first_available

@@ -20,7 +20,7 @@ declare
     claimed pgq._claim_state;
 begin
     claimed := pgq._claim(
-        claim_offsets.topic,
+        claim_offsets.topic collate "C",
         claim_offsets.consumer_group,
         claim_offsets.max_messages,
         claim_offsets.partition,

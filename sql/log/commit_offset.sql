@@ -24,16 +24,19 @@ begin
         'committed_offset', commit_offset.committed_offset, 0, 9223372036854775806
     );
     if commit_offset.partition is null then
-        perform pgq._fail_unknown_partition(commit_offset.topic, null, null);
+        perform pgq._fail_unknown_partition(commit_offset.topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        commit_offset.topic, commit_offset.consumer_group, commit_offset.partition, false
+        commit_offset.topic collate "C",
+        commit_offset.consumer_group,
+        commit_offset.partition,
+        false
     );
 
     if commit_offset.committed_offset > state.last_offset then
         perform pgq._fail_out_of_range(
-            commit_offset.topic,
+            commit_offset.topic collate "C",
             state.partition,
             commit_offset.committed_offset,
             pgq._first_available(state.partition_id),
@@ -52,7 +55,7 @@ begin
         and (commit_offset.lease_token is not null or state.leased_until > pgq._clock())
     then
         perform pgq._fail_lease_lost(
-            commit_offset.topic, commit_offset.consumer_group, state.partition
+            commit_offset.topic collate "C", commit_offset.consumer_group, state.partition
         );
     end if;
 
@@ -77,7 +80,7 @@ The position, which is the offset that the group reads next, is one more. A lowe
 nothing, so a repeated call is harmless; to go back use seek. It returns the committed offset. With
 the lease token of poll, the lease ends when the last message that poll gave is committed; a lower
 offset keeps the lease.
-Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest message,
-MQ006 the partition is leased to another member, or was since (it would get the messages again),
-MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest
+message, MQ006 the partition is leased to another member, or was since (it would get the messages
+again), MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,
 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -41,7 +41,11 @@ begin
     end if;
     if taken_to is null then
         claimed := pgq._claim_any(
-            consume.topic, consume.consumer_group, consume.max_messages, consume.partition, null
+            consume.topic collate "C",
+            consume.consumer_group,
+            consume.max_messages,
+            consume.partition,
+            null
         );
         if claimed.partition is null then
             return;
@@ -78,7 +82,7 @@ begin
     -- Cleanup may have emptied a segment since the claim.
     get diagnostics read_rows = row_count;
     if read_rows <> taken_to - position + 1 then
-        perform pgq._fail_truncated(consume.topic);
+        perform pgq._fail_truncated(consume.topic collate "C");
     end if;
 end
 $$;

@@ -18,17 +18,17 @@ declare
     new_id bigint;
     existing pgq.group_info;
 begin
-    perform pgq._check_name('consumer_group', create_group.consumer_group);
-    if create_group.start not in ('earliest', 'latest') then
+    perform pgq._check_name('consumer_group', create_group.consumer_group collate "C");
+    if create_group.start collate "C" not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
-    perform pgq._check_out_of_range(create_group.out_of_range);
+    perform pgq._check_out_of_range(create_group.out_of_range collate "C");
 
     -- One that is there is found without a lock.
     select i.*
     into existing
-    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
+    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
 
     if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
@@ -36,14 +36,14 @@ begin
             perform
             from pgq.consumer_group as g
             inner join pgq.topic as t on t.topic_id = g.topic_id
-            where t.topic = create_group.topic
-                and g.consumer_group = create_group.consumer_group
+            where t.topic = create_group.topic collate "C"
+                and g.consumer_group = create_group.consumer_group collate "C"
             for key share of g;
         end if;
 
         perform pgq._check_settings_equal(
             'consumer group',
-            create_group.consumer_group,
+            create_group.consumer_group collate "C",
             jsonb_build_object('out_of_range', create_group.out_of_range),
             null,
             to_jsonb(existing)
@@ -57,12 +57,12 @@ begin
     loop
         update pgq.topic as t
         set updated_at = t.updated_at
-        where t.topic = create_group.topic
+        where t.topic = create_group.topic collate "C"
         returning t.*
         into target;
 
         exit when target.topic_id is not null;
-        perform pgq._check_topic(create_group.topic);
+        perform pgq._check_topic(create_group.topic collate "C");
     end loop;
 
     insert into pgq.consumer_group (
@@ -112,7 +112,7 @@ begin
         select
             p.partition,
             case
-                when create_group.start is distinct from 'latest'
+                when create_group.start collate "C" is distinct from 'latest'
                     then pgq._first_available(p.partition_id)
                 else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
@@ -122,7 +122,7 @@ begin
 
     return query
     select i.*
-    from pgq._group_info(create_group.topic, create_group.consumer_group) as i;
+    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
 end
 $$;
 

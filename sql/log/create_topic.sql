@@ -21,19 +21,19 @@ declare
     made pgq.topic;
     class pgq.storage_class;
 begin
-    perform pgq._check_name('topic', create_topic.topic);
+    perform pgq._check_name('topic', create_topic.topic collate "C");
     perform pgq._check_no_limit(
-        create_topic.no_limit,
+        create_topic.no_limit collate "C",
         jsonb_build_object(
             'max_bytes', create_topic.max_bytes, 'retention', create_topic.retention
         )
     );
 
     settings.partitions := coalesce(create_topic.partitions, 8);
-    if ('retention' = any(create_topic.no_limit)) is not true then
+    if ('retention' = any(create_topic.no_limit collate "C")) is not true then
         settings.retention := coalesce(create_topic.retention, '7 days');
     end if;
-    if ('max_bytes' = any(create_topic.no_limit)) is not true then
+    if ('max_bytes' = any(create_topic.no_limit collate "C")) is not true then
         settings.max_bytes := create_topic.max_bytes;
     end if;
     settings.notify := coalesce(create_topic.notify, false);
@@ -44,20 +44,20 @@ begin
     -- One that is there is found without a lock.
     select i.*
     into existing
-    from pgq._topic_info(create_topic.topic) as i;
+    from pgq._topic_info(create_topic.topic collate "C") as i;
 
     if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.topic as t
-            where t.topic = create_topic.topic
+            where t.topic = create_topic.topic collate "C"
             for key share;
         end if;
 
         perform pgq._check_settings_equal(
             'topic',
-            create_topic.topic,
+            create_topic.topic collate "C",
             jsonb_build_object(
                 'partitions', create_topic.partitions,
                 'retention', create_topic.retention,
@@ -110,7 +110,7 @@ begin
 
     return query
     select i.*
-    from pgq._topic_info(create_topic.topic) as i;
+    from pgq._topic_info(create_topic.topic collate "C") as i;
 end
 $$;
 

@@ -15,27 +15,27 @@ begin
         -- groups locks.
         perform
         from pgq.group_partition as l
-        where l.topic = drop_group.topic
-            and l.consumer_group = drop_group.consumer_group
+        where l.topic = drop_group.topic collate "C"
+            and l.consumer_group = drop_group.consumer_group collate "C"
         order by l.partition
         for update;
 
         perform
         from pgq.topic as t
-        where t.topic = drop_group.topic
+        where t.topic = drop_group.topic collate "C"
         for share;
 
         delete from pgq.consumer_group as g
         using pgq.topic as t
-        where t.topic = drop_group.topic
+        where t.topic = drop_group.topic collate "C"
             and g.topic_id = t.topic_id
-            and g.consumer_group = drop_group.consumer_group
+            and g.consumer_group = drop_group.consumer_group collate "C"
         returning g.group_id
         into target_id;
 
         exit when target_id is not null;
         -- Where this finds it, it was dropped and created again while this call waited.
-        perform pgq._check_group(drop_group.topic, drop_group.consumer_group, null);
+        perform pgq._check_group(drop_group.topic collate "C", drop_group.consumer_group, null);
     end loop;
 
     delete from pgq.group_position as j

@@ -15,11 +15,11 @@ begin
     -- find nothing.
     perform
     from pgq.group_partition as l
-    where l.topic = drop_topic.topic
+    where l.topic = drop_topic.topic collate "C"
     order by l.consumer_group, l.partition
     for update;
 
-    target := pgq._lock_topic(drop_topic.topic);
+    target := pgq._lock_topic(drop_topic.topic collate "C");
 
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id

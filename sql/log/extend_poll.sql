@@ -24,11 +24,11 @@ begin
     perform pgq._check_interval('lease', keep, false);
     perform pgq._check_lease_token(extend_poll.lease_token);
     if extend_poll.partition is null then
-        perform pgq._fail_unknown_partition(extend_poll.topic, null, null);
+        perform pgq._fail_unknown_partition(extend_poll.topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        extend_poll.topic, extend_poll.consumer_group, extend_poll.partition, false
+        extend_poll.topic collate "C", extend_poll.consumer_group, extend_poll.partition, false
     );
     if extend_poll.lease_token is distinct from state.lease_token
         or state.leased_until <= pgq._clock()

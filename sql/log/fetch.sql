@@ -24,7 +24,7 @@ declare
     read_rows bigint;
 begin
     perform pgq._check_count('max_messages', room, 1, 1000000);
-    perform pgq._check_group("fetch".topic, "fetch".consumer_group, "fetch".partition);
+    perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
 
     for place in
         select
@@ -44,8 +44,8 @@ begin
             order by j.seq desc
             limit 1
         ) as q
-        where l.topic = "fetch".topic
-            and l.consumer_group = "fetch".consumer_group
+        where l.topic = "fetch".topic collate "C"
+            and l.consumer_group = "fetch".consumer_group collate "C"
             and l.partition = coalesce("fetch".partition, l.partition)
         order by l.partition
     loop
@@ -54,7 +54,7 @@ begin
             if place.next_offset < first_available then
                 if place.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        "fetch".topic,
+                        "fetch".topic collate "C",
                         place.partition,
                         place.next_offset,
                         first_available,
@@ -80,10 +80,10 @@ begin
         -- stood between them.
         if read_rows <> last_offset - place.next_offset + 1 then
             if place.out_of_range = 'skip' then
-                perform pgq._fail_truncated("fetch".topic);
+                perform pgq._fail_truncated("fetch".topic collate "C");
             end if;
             perform pgq._fail_out_of_range(
-                "fetch".topic,
+                "fetch".topic collate "C",
                 place.partition,
                 place.next_offset,
                 place.next_offset + 1,

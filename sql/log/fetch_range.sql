@@ -29,15 +29,15 @@ begin
     select p.*
     into place
     from pgq.partition as p
-    where p.topic = fetch_range.topic
+    where p.topic = fetch_range.topic collate "C"
         and p.partition = fetch_range.partition;
 
     if place.partition_id is null then
         perform pgq._fail_unknown_partition(t.topic, fetch_range.partition, t.partitions)
         from pgq.topic as t
-        where t.topic = fetch_range.topic;
+        where t.topic = fetch_range.topic collate "C";
 
-        perform pgq._fail_unknown_topic(fetch_range.topic);
+        perform pgq._fail_unknown_topic(fetch_range.topic collate "C");
     end if;
 
     if fetch_range.first_offset > fetch_range.last_offset then
@@ -75,7 +75,7 @@ begin
     -- Never less than was asked for without a word: offsets have no gaps.
     if fetch_range.first_offset + read_rows <= fetch_range.last_offset then
         perform pgq._fail_out_of_range(
-            fetch_range.topic,
+            fetch_range.topic collate "C",
             fetch_range.partition,
             case
                 when fetch_range.first_offset < s.first_available

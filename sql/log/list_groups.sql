@@ -9,16 +9,16 @@ as $$
 #variable_conflict use_column
 begin
     if list_groups.topic is not null
-        and not exists (select from pgq.topic as t where t.topic = list_groups.topic)
+        and not exists (select from pgq.topic as t where t.topic = list_groups.topic collate "C")
     then
-        perform pgq._fail_unknown_topic(list_groups.topic);
+        perform pgq._fail_unknown_topic(list_groups.topic collate "C");
     end if;
 
     return query
     select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
     from pgq.topic as t
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-    where t.topic = coalesce(list_groups.topic, t.topic)
+    where t.topic = coalesce(list_groups.topic collate "C", t.topic)
     order by t.topic, g.consumer_group;
 end
 $$;

@@ -31,12 +31,12 @@ begin
             pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as last_offset
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
-        where t.topic = list_offsets.topic
+        where t.topic = list_offsets.topic collate "C"
     ) as s
     order by s.partition;
 
     if not found then
-        perform pgq._fail_unknown_topic(list_offsets.topic);
+        perform pgq._fail_unknown_topic(list_offsets.topic collate "C");
     end if;
 end
 $$;

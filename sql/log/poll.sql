@@ -25,7 +25,7 @@ begin
     perform pgq._check_interval('lease', keep, false);
 
     claimed := pgq._claim(
-        poll.topic, poll.consumer_group, poll.max_messages, poll.partition, keep
+        poll.topic collate "C", poll.consumer_group, poll.max_messages, poll.partition, keep
     );
     if claimed.partition is null then
         return;
@@ -60,7 +60,7 @@ begin
     -- Cleanup may have emptied a segment since the claim.
     get diagnostics read_rows = row_count;
     if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
-        perform pgq._fail_truncated(poll.topic);
+        perform pgq._fail_truncated(poll.topic collate "C");
     end if;
 end
 $$;

@@ -75,7 +75,7 @@ begin
             notify,
             published.duplicate
         from pgq.partition as p
-        where p.topic = publish.topic
+        where p.topic = publish.topic collate "C"
             and p.ring <= place
         order by p.ring desc
         limit 1
@@ -100,15 +100,15 @@ begin
             notify,
             published.duplicate
         from pgq.partition as p
-        where p.topic = publish.topic
+        where p.topic = publish.topic collate "C"
             and p.partition = coalesce(
                 publish.partition,
                 (
                     select
-                        (hashtextextended(publish.key, 0) % q.partitions + q.partitions)
+                        (hashtextextended(publish.key collate "C", 0) % q.partitions + q.partitions)
                         % q.partitions
                     from pgq.partition as q
-                    where q.topic = publish.topic
+                    where q.topic = publish.topic collate "C"
                         and q.partition = 0
                 )
             )
@@ -117,7 +117,7 @@ begin
 
     if (until > pgq._clock() and not notify) is not true then
         if (until > pgq._clock()) is not true then
-            state := pgq._lock_partition(publish.topic, publish.partition, publish.key);
+            state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
             published.duplicate := false;
             home_id := state.partition_id;

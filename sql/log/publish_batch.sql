@@ -27,14 +27,14 @@ declare
 begin
     size := pgq._check_batch(
         publish_batch.payloads,
-        publish_batch.keys,
+        publish_batch.keys collate "C",
         publish_batch.headers,
         null,
         publish_batch.bodies
     );
 
     if size = 0 then
-        perform pgq._check_topic(publish_batch.topic);
+        perform pgq._check_topic(publish_batch.topic collate "C");
         return;
     end if;
 
@@ -44,7 +44,7 @@ begin
             return query
             select s.partition, s.first_offset, s.last_offset, false
             from pgq._publish_spread(
-                publish_batch.topic,
+                publish_batch.topic collate "C",
                 publish_batch.payloads,
                 publish_batch.keys,
                 publish_batch.headers,
@@ -66,7 +66,7 @@ begin
         return query
         select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
-            publish_batch.topic,
+            publish_batch.topic collate "C",
             publish_batch.payloads,
             publish_batch.keys,
             publish_batch.headers,
@@ -76,7 +76,7 @@ begin
         return;
     end if;
 
-    state := pgq._lock_partition(publish_batch.topic, publish_batch.partition, null);
+    state := pgq._lock_partition(publish_batch.topic collate "C", publish_batch.partition, null);
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);

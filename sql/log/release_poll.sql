@@ -21,11 +21,11 @@ declare
 begin
     perform pgq._check_lease_token(release_poll.lease_token);
     if release_poll.partition is null then
-        perform pgq._fail_unknown_partition(release_poll.topic, null, null);
+        perform pgq._fail_unknown_partition(release_poll.topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        release_poll.topic, release_poll.consumer_group, release_poll.partition, false
+        release_poll.topic collate "C", release_poll.consumer_group, release_poll.partition, false
     );
     if release_poll.lease_token is distinct from state.lease_token then
         perform pgq._keep_position(state);

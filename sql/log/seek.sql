@@ -32,28 +32,28 @@ begin
         raise exception 'argument "partition" must be given with "log_offset"'
             using errcode = '22023';
     end if;
-    if seek.start not in ('earliest', 'latest') then
+    if seek.start collate "C" not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
-    perform pgq._check_group(seek.topic, seek.consumer_group, seek.partition);
+    perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
 
     -- In ascending order, as everywhere, so that two callers cannot block each other.
     for number in
         select p.partition
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
-        where t.topic = seek.topic
+        where t.topic = seek.topic collate "C"
             and p.partition = coalesce(seek.partition, p.partition)
         order by p.partition
     loop
-        state := pgq._lock_group(seek.topic, seek.consumer_group, number, false);
+        state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
         first_available := pgq._first_available(state.partition_id);
         moved.partition := number;
         moved.position := case
             when seek.log_offset is not null then seek.log_offset
-            when seek.start = 'earliest' then first_available
-            when seek.start = 'latest' then state.last_offset + 1
+            when seek.start collate "C" = 'earliest' then first_available
+            when seek.start collate "C" = 'latest' then state.last_offset + 1
             else pgq._offset_at(
                 state.partition_id, seek.published_at, first_available, state.last_offset
             )
@@ -61,7 +61,12 @@ begin
 
         if moved.position not between first_available and state.last_offset + 1 then
             perform pgq._fail_out_of_range(
-                seek.topic, number, seek.log_offset, first_available, state.last_offset, false
+                seek.topic collate "C",
+                number,
+                seek.log_offset,
+                first_available,
+                state.last_offset,
+                false
             );
         end if;
 

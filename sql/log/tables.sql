@@ -149,7 +149,7 @@ comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
 
 create table pgq.view_key (
-    key uuid not null
+    key uuid primary key
 );
 
 insert into pgq.view_key (key)

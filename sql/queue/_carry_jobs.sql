@@ -13,6 +13,7 @@ as $$
 declare
     living bigint[];
     dead bigint[];
+    carried bigint;
 begin
     living := pgq._jobs_of_segment(
         _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.max_jobs, false
@@ -45,7 +46,7 @@ begin
     -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
     -- whose message is missing is carried without one. All in one statement: beside an alter_queue,
     -- or a cleanup that moves the queue to another segment, two would not see the same home.
-    return query execute format(
+    execute format(
         'with located as (
             select j.job_id, j.queue_id, j.partition_id, j.log_offset
             from pgq.job as j
@@ -111,14 +112,17 @@ begin
             returning d.job_id
         )
 
-        select ''payloads moved'', %1$L, c.moved
-        from (
-            select (select count(*) from moved) + (select count(*) from moved_dead) as moved
-        ) as c
-        where c.moved > 0',
+        select (select count(*) from moved) + (select count(*) from moved_dead)',
         _carry_jobs.leaf
     )
+    into carried
     using living, dead;
+
+    if carried > 0 then
+        return next row(
+            'payloads moved', _carry_jobs.leaf::text, carried
+        )::pgq.cleanup_action;
+    end if;
 end
 $$;
 

@@ -30,14 +30,14 @@ begin
     loop
         perform
         from pgq.queue as q
-        where q.queue = alter_queue.queue
+        where q.queue = alter_queue.queue collate "C"
         for no key update;
 
         exit when found;
-        perform pgq._check_queue(alter_queue.queue);
+        perform pgq._check_queue(alter_queue.queue collate "C");
     end loop;
     perform pgq._check_no_limit(
-        alter_queue.no_limit,
+        alter_queue.no_limit collate "C",
         jsonb_build_object(
             'job_ttl', alter_queue.job_ttl,
             'max_attempts', alter_queue.max_attempts,
@@ -47,7 +47,7 @@ begin
 
     select i.*
     into settings
-    from pgq._queue_info(alter_queue.queue) as i;
+    from pgq._queue_info(alter_queue.queue collate "C") as i;
 
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
@@ -59,13 +59,13 @@ begin
     settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
     settings.archive := coalesce(alter_queue.archive, settings.archive);
     settings.notify := coalesce(alter_queue.notify, settings.notify);
-    if 'max_attempts' = any(alter_queue.no_limit) then
+    if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
-    if 'job_ttl' = any(alter_queue.no_limit) then
+    if 'job_ttl' = any(alter_queue.no_limit collate "C") then
         settings.job_ttl := null;
     end if;
-    if 'retention' = any(alter_queue.no_limit) then
+    if 'retention' = any(alter_queue.no_limit collate "C") then
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
@@ -86,7 +86,7 @@ begin
         archive = settings.archive,
         notify = settings.notify,
         updated_at = pgq._clock()
-    where q.queue = alter_queue.queue
+    where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
@@ -94,7 +94,7 @@ begin
 
     return query
     select i.*
-    from pgq._queue_info(alter_queue.queue) as i;
+    from pgq._queue_info(alter_queue.queue collate "C") as i;
 end
 $$;
 

@@ -18,14 +18,14 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_lease(archive_job.job_id, archive_job.lease_token);
-    perform pgq._check_outcome(archive_job.outcome);
+    perform pgq._check_outcome(archive_job.outcome collate "C");
 
     return exists (
         select
         from pgq._finish(
             array[archive_job.job_id],
             archive_job.lease_token,
-            coalesce(archive_job.outcome, 'archived'),
+            coalesce(archive_job.outcome collate "C", 'archived'),
             archive_job.result,
             true
         )

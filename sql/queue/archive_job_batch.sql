@@ -18,14 +18,14 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_leases(archive_job_batch.job_ids, archive_job_batch.lease_token);
-    perform pgq._check_outcome(archive_job_batch.outcome);
+    perform pgq._check_outcome(archive_job_batch.outcome collate "C");
 
     return query
     select f
     from pgq._finish(
         archive_job_batch.job_ids,
         archive_job_batch.lease_token,
-        coalesce(archive_job_batch.outcome, 'archived'),
+        coalesce(archive_job_batch.outcome collate "C", 'archived'),
         archive_job_batch.result,
         true
     ) as f;

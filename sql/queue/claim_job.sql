@@ -50,7 +50,7 @@ begin
         coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
-    where q.queue = claim_job.queue;
+    where q.queue = claim_job.queue collate "C";
 
     -- paste: parts/claim.plpgsql with most = coalesce(claim_job.max_jobs,1), least = 1
 end

@@ -27,10 +27,10 @@ declare
     new_id bigint;
     class pgq.storage_class;
 begin
-    perform pgq._check_name('queue', create_queue.queue);
+    perform pgq._check_name('queue', create_queue.queue collate "C");
 
     perform pgq._check_no_limit(
-        create_queue.no_limit,
+        create_queue.no_limit collate "C",
         jsonb_build_object(
             'job_ttl', create_queue.job_ttl,
             'max_attempts', create_queue.max_attempts,
@@ -40,14 +40,14 @@ begin
 
     settings.queue := create_queue.queue;
     settings.lease := coalesce(create_queue.lease, '30 seconds');
-    if ('max_attempts' = any(create_queue.no_limit)) is not true then
+    if ('max_attempts' = any(create_queue.no_limit collate "C")) is not true then
         settings.max_attempts := coalesce(create_queue.max_attempts, 5);
     end if;
     settings.delay := coalesce(create_queue.delay, '0');
-    if ('job_ttl' = any(create_queue.no_limit)) is not true then
+    if ('job_ttl' = any(create_queue.no_limit collate "C")) is not true then
         settings.job_ttl := coalesce(create_queue.job_ttl, '14 days');
     end if;
-    if ('retention' = any(create_queue.no_limit)) is not true then
+    if ('retention' = any(create_queue.no_limit collate "C")) is not true then
         settings.retention := coalesce(create_queue.retention, '14 days');
     end if;
     settings.backoff := coalesce(create_queue.backoff, '1 second');
@@ -60,20 +60,20 @@ begin
     -- One that is there is found without a lock.
     select i.*
     into existing
-    from pgq._queue_info(create_queue.queue) as i;
+    from pgq._queue_info(create_queue.queue collate "C") as i;
 
     if existing.queue is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.queue as q
-            where q.queue = create_queue.queue
+            where q.queue = create_queue.queue collate "C"
             for key share;
         end if;
 
         perform pgq._check_settings_equal(
             'queue',
-            create_queue.queue,
+            create_queue.queue collate "C",
             jsonb_build_object(
                 'lease', create_queue.lease,
                 'max_attempts', create_queue.max_attempts,
@@ -173,7 +173,7 @@ begin
 
     return query
     select i.*
-    from pgq._queue_info(create_queue.queue) as i;
+    from pgq._queue_info(create_queue.queue collate "C") as i;
 end
 $$;
 

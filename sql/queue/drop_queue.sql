@@ -16,12 +16,12 @@ declare
 begin
     loop
         delete from pgq.queue as q
-        where q.queue = drop_queue.queue
+        where q.queue = drop_queue.queue collate "C"
         returning q.*
         into target;
 
         exit when target.queue_id is not null;
-        perform pgq._check_queue(drop_queue.queue);
+        perform pgq._check_queue(drop_queue.queue collate "C");
     end loop;
 
     -- In the order of their ids, as everywhere where several jobs are locked.

@@ -43,14 +43,14 @@ begin
     then
         perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
-        perform pgq._check_label(enqueue.label);
+        perform pgq._check_label(enqueue.label collate "C");
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.queue as q
-            where q.queue = enqueue.queue
+            where q.queue = enqueue.queue collate "C"
             for share;
         end if;
     end if;
@@ -77,15 +77,15 @@ begin
         added.duplicate,
         usual
     from pgq.queue as q
-    where q.queue = enqueue.queue;
+    where q.queue = enqueue.queue collate "C";
 
     if usual is not true then
         if target_id is null then
-            perform pgq._fail_unknown_queue(enqueue.queue);
+            perform pgq._fail_unknown_queue(enqueue.queue collate "C");
         end if;
         if enqueue.delay is not null or enqueue.run_at is not null then
             due_at := pgq._due_at(
-                enqueue.queue, moment, enqueue.delay, enqueue.run_at, ttl
+                enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
             );
         end if;
         -- Heard when this transaction commits.

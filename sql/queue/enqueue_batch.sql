@@ -35,7 +35,7 @@ declare
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
-        enqueue_batch.keys,
+        enqueue_batch.keys collate "C",
         enqueue_batch.headers,
         enqueue_batch.labels,
         enqueue_batch.bodies
@@ -56,17 +56,17 @@ begin
     select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
     into target_id, store_id, leaf, queue_delay, ttl, notify
     from pgq.queue as q
-    where q.queue = enqueue_batch.queue;
+    where q.queue = enqueue_batch.queue collate "C";
 
     if target_id is null then
-        perform pgq._fail_unknown_queue(enqueue_batch.queue);
+        perform pgq._fail_unknown_queue(enqueue_batch.queue collate "C");
     end if;
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
         perform
         from pgq.queue as q
-        where q.queue = enqueue_batch.queue
+        where q.queue = enqueue_batch.queue collate "C"
         for share;
     end if;
 
@@ -75,7 +75,7 @@ begin
         visible_at := moment + queue_delay;
     else
         visible_at := pgq._due_at(
-            enqueue_batch.queue, moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
+            enqueue_batch.queue collate "C", moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
         );
     end if;
 

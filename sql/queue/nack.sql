@@ -21,7 +21,7 @@ begin
 
     return exists (
         select
-        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error)
+        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C")
     );
 end
 $$;

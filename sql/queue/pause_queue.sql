@@ -12,15 +12,15 @@ begin
     loop
         update pgq.queue as q
         set paused = true
-        where q.queue = pause_queue.queue;
+        where q.queue = pause_queue.queue collate "C";
 
         exit when found;
-        perform pgq._check_queue(pause_queue.queue);
+        perform pgq._check_queue(pause_queue.queue collate "C");
     end loop;
 
     return query
     select i.*
-    from pgq._queue_info(pause_queue.queue) as i;
+    from pgq._queue_info(pause_queue.queue collate "C") as i;
 end
 $$;
 

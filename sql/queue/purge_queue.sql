@@ -25,10 +25,10 @@ begin
     select q.queue_id
     into target_id
     from pgq.queue as q
-    where q.queue = purge_queue.queue;
+    where q.queue = purge_queue.queue collate "C";
 
     if target_id is null then
-        perform pgq._fail_unknown_queue(purge_queue.queue);
+        perform pgq._fail_unknown_queue(purge_queue.queue collate "C");
     end if;
     if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
         raise exception '"dead_only", "all_jobs": exactly one is needed'

@@ -27,10 +27,10 @@ begin
     select q.*
     into target
     from pgq.queue as q
-    where q.queue = redrive.queue;
+    where q.queue = redrive.queue collate "C";
 
     if target.queue_id is null then
-        perform pgq._fail_unknown_queue(redrive.queue);
+        perform pgq._fail_unknown_queue(redrive.queue collate "C");
     end if;
     if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
         raise exception '"job_id", "all_jobs": exactly one is needed'

@@ -1,7 +1,7 @@
 -- An upgrade cannot grant this itself: what the script of an extension grants counts as the
 -- extension's own, and no dump has it.
 create table pgq.kept_grant (
-    statement text not null
+    statement text primary key
 );
 
 create constraint trigger kept_grant

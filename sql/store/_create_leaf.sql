@@ -16,6 +16,10 @@ begin
         _create_leaf.leaf
     );
     execute format('create table pgq.job_archive_%1$s (like pgq.job_archive)', _create_leaf.leaf);
+    -- It has no key. Without this nothing could be deleted where all tables are published.
+    execute format(
+        'alter table pgq.job_archive_%1$s replica identity full', _create_leaf.leaf
+    );
     execute format(
         'alter table pgq.job_archive attach partition pgq.job_archive_%1$s for values in (%1$s)',
         _create_leaf.leaf

@@ -34,7 +34,8 @@ BY_HAND = (SAMPLES / "changes.sql").read_text()
 KEPT = """
 select has_function_privilege('pgq_app', 'pgq.changes()', 'execute'),
     has_function_privilege('pgq_app', 'pgq.takes_less(text)', 'execute'),
-    has_function_privilege('pgq_app', 'pgq.inform()', 'execute'),
+    has_function_privilege('public', 'pgq.inform()', 'execute'),
+    has_function_privilege('pgq_app', 'pgq.inform()', 'execute with grant option'),
     has_function_privilege('pgq_app', 'pgq.takes_other(text, text)', 'execute with grant option'),
     has_table_privilege('pgq_app', 'pgq.samples', 'select'),
     has_table_privilege('pgq_app', 'pgq.notes', 'select'),
@@ -151,14 +152,14 @@ def test_an_upgrade_gives_what_a_fresh_install_gives(
         connection.execute((SAMPLES / "grants.sql").read_bytes())
         connection.execute("insert into pgq.sample values (1, 'unused', 'kept')")
         ROUTES[route](running, upgraded, script)
-        assert _one(connection, KEPT) == (True,) * 9
+        assert _one(connection, KEPT) == (True,) * 10
         assert _one(connection, NOT_GIVEN) == (False,) * 4
         assert _one(connection, "select count(*) from pgq.kept_grant") == (0,)
         assert _one(connection, "select * from pgq.sample") == (1, "kept", None)
         if route == "extension":
             assert _granted_in_a_dump(running, upgraded) == 7
         connection.execute("drop owned by pgq_app")
-        connection.execute("revoke execute on function pgq.changes from public")
+        connection.execute("revoke execute on function pgq.changes, pgq.inform from public")
         assert describe(connection) == describe(other)
         assert _members(connection) == _members(other)
 

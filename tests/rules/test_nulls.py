@@ -1,7 +1,4 @@
-"""Null means the default, for every argument that may be left out; the others refuse it.
-
-A new function has to be added here, by what makes a call of it that succeeds.
-"""
+"""Null means the default, for every argument that may be left out; the others refuse it."""
 
 from __future__ import annotations
 
@@ -12,74 +9,11 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg.types.json import Jsonb
 
+from support.calls import GIVEN, Arguments, given, prepare
 from support.databases import Databases
 from support.house import refuse
 from support.session import Session
-
-Arguments = dict[str, Any]
-
-TOPIC: Arguments = {"topic": "t"}
-GROUP: Arguments = {"topic": "t", "consumer_group": "g"}
-PLACE: Arguments = {**GROUP, "partition": 0}
-RANGE: Arguments = {"topic": "t", "partition": 0, "first_offset": 1, "last_offset": 2}
-QUEUE: Arguments = {"queue": "q"}
-
-# For each function what it cannot do without: the arguments that are required, and of those of
-# which one has to be given, one. A text that begins with $ is something of the database below.
-GIVEN: dict[str, Arguments] = {
-    "abort_write": {"write_id": "$write"},
-    "ack": {"job_id": "$job", "lease_token": "$job_token"},
-    "ack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
-    "alter_group": GROUP,
-    "alter_queue": QUEUE,
-    "alter_topic": TOPIC,
-    "archive_job": {"job_id": "$job", "lease_token": "$job_token"},
-    "archive_job_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
-    "begin_write": TOPIC,
-    "check_range": RANGE,
-    "claim_job": QUEUE,
-    "claim_offsets": GROUP,
-    "commit_offset": {**PLACE, "committed_offset": 1},
-    "commit_write": {"write_id": "$write"},
-    "consume": GROUP,
-    "create_group": {"topic": "t", "consumer_group": "new"},
-    "create_queue": {"queue": "new"},
-    "create_topic": {"topic": "new"},
-    "drop_group": GROUP,
-    "drop_queue": QUEUE,
-    "drop_topic": TOPIC,
-    "enqueue": {**QUEUE, "payload": Jsonb(1)},
-    "enqueue_batch": {**QUEUE, "payloads": [Jsonb(1), Jsonb(2)]},
-    "extend_lease": {"job_id": "$job", "lease_token": "$job_token"},
-    "extend_lease_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
-    "extend_poll": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
-    "fetch": GROUP,
-    "fetch_range": RANGE,
-    "finish_and_claim": QUEUE,
-    "list_groups": {},
-    "list_offsets": TOPIC,
-    "nack": {"job_id": "$job", "lease_token": "$job_token"},
-    "nack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
-    "pause_queue": QUEUE,
-    "poll": GROUP,
-    "publish": {**TOPIC, "payload": Jsonb(1)},
-    "publish_batch": {**TOPIC, "payloads": [Jsonb(1), Jsonb(2)]},
-    "purge_queue": {**QUEUE, "all_jobs": True},
-    "redrive": {**QUEUE, "all_jobs": True},
-    "release_poll": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
-    "resume_queue": QUEUE,
-    "seek": {**GROUP, "start": "latest"},
-    "write_chunk": {
-        "write_id": "$write",
-        "task": 0,
-        "task_attempt": "a",
-        "chunk": 0,
-        "lengths": [1, 1],
-        "packed_payloads": b"12",
-    },
-}
 
 SIGNATURES = """
     select p.proname, p.proargnames[:p.pronargs], p.pronargs - p.pronargdefaults
@@ -107,34 +41,7 @@ def session(databases: Databases) -> Iterator[Session]:
 @pytest.fixture(scope="module")
 def known(session: Session) -> Arguments:
     """What the calls name."""
-    session.create_topic(topic="t", partitions=1)
-    for group in ("g", "leased"):
-        session.create_group(topic="t", consumer_group=group)
-    # more than any default is about
-    session.publish_batch(topic="t", payloads=[Jsonb(n) for n in range(150)])
-    [leased, *_] = session.poll(topic="t", consumer_group="leased", lease="1 second")
-    session.create_queue(queue="q", backoff_jitter=0, lease="1 minute", max_attempts=1)
-    session.enqueue_batch(queue="q", payloads=[Jsonb(n) for n in range(6)])
-    [dead] = session.claim_job(queue="q")
-    session.nack(job_id=dead[0], lease_token=dead[1])
-    session.alter_queue(queue="q", max_attempts=3)
-    jobs = session.claim_job(queue="q", max_jobs=2, lease="1 second")
-    write = session.begin_write(topic="t")
-    return {
-        "$poll_token": leased[0],
-        "$job": jobs[0][0],
-        "$jobs": [job[0] for job in jobs],
-        "$job_token": jobs[0][1],
-        "$write": write[0],
-    }
-
-
-def given(function: str, known: Arguments) -> Arguments:
-    """The arguments of a call that succeeds."""
-    return {
-        name: known.get(value, value) if isinstance(value, str) else value
-        for name, value in GIVEN[function].items()
-    }
+    return prepare(session)
 
 
 def signature(session: Session, function: str) -> tuple[list[str], list[str]]:

@@ -69,6 +69,9 @@ class _Signature:
     def _argument(self, name: str) -> sql.Composed:
         given = sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
         kind = self.types.get(name)
+        if kind in ("text", "text[]"):
+            # as a column of the caller's may be; no function may mind
+            kind += ' collate "POSIX"'
         return sql.SQL("{}::" + kind).format(given) if kind else given
 
 
