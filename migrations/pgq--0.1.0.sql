@@ -12125,18 +12125,18 @@ as $$
 declare
     rest bigint[] := _finish.job_ids;
     ended bigint[];
+    others pgq.job[];
     leaf integer;
-    target_id bigint;
     store_id bigint;
     archive boolean;
 begin
-    -- A queue and a segment at a time; usually there is one of each. What a statement does not find
-    -- may have been replaced by a new one while it waited, so it is looked for again.
     while cardinality(rest) > 0 loop
-        select j.segment, j.queue_id, q.partition_id, q.archive or _finish.always
-        into leaf, target_id, store_id, archive
+        -- The jobs of a token are of one queue, and usually of one segment. A queue that was
+        -- dropped archives nothing.
+        select j.segment, q.partition_id, coalesce(q.archive or _finish.always, false)
+        into leaf, store_id, archive
         from pgq.job as j
-        inner join pgq.queue as q on q.queue_id = j.queue_id
+        left join pgq.queue as q on q.queue_id = j.queue_id
         where j.job_id = any(rest)
             and j.lease_token = _finish.lease_token
         limit 1;
@@ -12146,13 +12146,13 @@ begin
             return;
         end if;
 
+        -- Those of all segments at once: in the order of their ids, as everywhere where several
+        -- jobs are locked.
         if leaf = 0 then
             with gone as (
                 delete from pgq.job as j
                 where j.job_id = any(rest)
                     and j.lease_token = _finish.lease_token
-                    and j.segment = 0
-                    and j.queue_id + 0 = target_id
                 returning j.*
             ),
 
@@ -12184,18 +12184,19 @@ begin
                     case when g.partition_id <> store_id then g.log_offset end
                 from gone as g
                 where archive
+                    and g.segment = 0
             )
 
-            select array_agg(g.job_id)
+            select
+                array_agg(g.job_id),
+                array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 0)
             from gone as g
-            into ended;
+            into ended, others;
         elsif leaf = 1 then
             with gone as (
                 delete from pgq.job as j
                 where j.job_id = any(rest)
                     and j.lease_token = _finish.lease_token
-                    and j.segment = 1
-                    and j.queue_id + 0 = target_id
                 returning j.*
             ),
 
@@ -12227,19 +12228,20 @@ begin
                     case when g.partition_id <> store_id then g.log_offset end
                 from gone as g
                 where archive
+                    and g.segment = 1
             )
 
-            select array_agg(g.job_id)
+            select
+                array_agg(g.job_id),
+                array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 1)
             from gone as g
-            into ended;
+            into ended, others;
         elsif leaf <= 3 then
             if leaf <= 2 then
                 with gone as (
                     delete from pgq.job as j
                     where j.job_id = any(rest)
                         and j.lease_token = _finish.lease_token
-                        and j.segment = 2
-                        and j.queue_id + 0 = target_id
                     returning j.*
                 ),
 
@@ -12271,18 +12273,19 @@ begin
                         case when g.partition_id <> store_id then g.log_offset end
                     from gone as g
                     where archive
+                        and g.segment = 2
                 )
 
-                select array_agg(g.job_id)
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 2)
                 from gone as g
-                into ended;
+                into ended, others;
             else
                 with gone as (
                     delete from pgq.job as j
                     where j.job_id = any(rest)
                         and j.lease_token = _finish.lease_token
-                        and j.segment = 3
-                        and j.queue_id + 0 = target_id
                     returning j.*
                 ),
 
@@ -12314,11 +12317,14 @@ begin
                         case when g.partition_id <> store_id then g.log_offset end
                     from gone as g
                     where archive
+                        and g.segment = 3
                 )
 
-                select array_agg(g.job_id)
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 3)
                 from gone as g
-                into ended;
+                into ended, others;
             end if;
         elsif leaf <= 7 then
             if leaf <= 5 then
@@ -12327,8 +12333,6 @@ begin
                         delete from pgq.job as j
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
-                            and j.segment = 4
-                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -12360,18 +12364,19 @@ begin
                             case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
                         where archive
+                            and g.segment = 4
                     )
 
-                    select array_agg(g.job_id)
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 4)
                     from gone as g
-                    into ended;
+                    into ended, others;
                 else
                     with gone as (
                         delete from pgq.job as j
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
-                            and j.segment = 5
-                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -12403,11 +12408,14 @@ begin
                             case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
                         where archive
+                            and g.segment = 5
                     )
 
-                    select array_agg(g.job_id)
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 5)
                     from gone as g
-                    into ended;
+                    into ended, others;
                 end if;
             else
                 if leaf <= 6 then
@@ -12415,8 +12423,6 @@ begin
                         delete from pgq.job as j
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
-                            and j.segment = 6
-                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -12448,18 +12454,19 @@ begin
                             case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
                         where archive
+                            and g.segment = 6
                     )
 
-                    select array_agg(g.job_id)
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 6)
                     from gone as g
-                    into ended;
+                    into ended, others;
                 else
                     with gone as (
                         delete from pgq.job as j
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
-                            and j.segment = 7
-                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -12491,11 +12498,14 @@ begin
                             case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
                         where archive
+                            and g.segment = 7
                     )
 
-                    select array_agg(g.job_id)
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 7)
                     from gone as g
-                    into ended;
+                    into ended, others;
                 end if;
             end if;
         elsif leaf <= 15 then
@@ -12506,8 +12516,6 @@ begin
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 8
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12539,18 +12547,19 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 8
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 8)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     else
                         with gone as (
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 9
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12582,11 +12591,14 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 9
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 9)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     end if;
                 else
                     if leaf <= 10 then
@@ -12594,8 +12606,6 @@ begin
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 10
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12627,18 +12637,19 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 10
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 10)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     else
                         with gone as (
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 11
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12670,11 +12681,14 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 11
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 11)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     end if;
                 end if;
             else
@@ -12684,8 +12698,6 @@ begin
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 12
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12717,18 +12729,19 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 12
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 12)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     else
                         with gone as (
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 13
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12760,11 +12773,14 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 13
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 13)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     end if;
                 else
                     if leaf <= 14 then
@@ -12772,8 +12788,6 @@ begin
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 14
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12805,18 +12819,19 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 14
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 14)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     else
                         with gone as (
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 15
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12848,11 +12863,14 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 15
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 15)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     end if;
                 end if;
             end if;
@@ -12862,8 +12880,6 @@ begin
                     delete from pgq.job as j
                     where j.job_id = any($1)
                         and j.lease_token = $2
-                        and j.segment = %1$s
-                        and j.queue_id + 0 = $3
                     returning j.*
                 ),
 
@@ -12887,31 +12903,65 @@ begin
                         pgq._clock(),
                         %1$s,
                         g.attempt,
-                        $4,
+                        $3,
                         g.label,
-                        $5,
+                        $4,
                         g.last_error,
-                        nullif(g.partition_id, $6),
-                        case when g.partition_id <> $6 then g.log_offset end
+                        nullif(g.partition_id, $5),
+                        case when g.partition_id <> $5 then g.log_offset end
                     from gone as g
-                    where $7
+                    where $6
+                        and g.segment = %1$s
                 )
 
-                select array_agg(g.job_id)
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (where $6 and g.segment <> %1$s)
                 from gone as g
             $leaf$, leaf)
-            into ended
-            using rest, _finish.lease_token, target_id, _finish.outcome, _finish.result, store_id, archive;
+            into ended, others
+            using rest, _finish.lease_token, _finish.outcome, _finish.result, store_id, archive;
+        end if;
+
+        if others is not null then
+            -- By way of the parent, which locks the leaves that get a row and no others.
+            insert into pgq.job_archive (
+                job_id,
+                queue_id,
+                ended_at,
+                segment,
+                attempt,
+                outcome,
+                label,
+                result,
+                last_error,
+                partition_id,
+                log_offset
+            )
+            select
+                o.job_id,
+                o.queue_id,
+                pgq._clock(),
+                o.segment,
+                o.attempt,
+                _finish.outcome,
+                o.label,
+                _finish.result,
+                o.last_error,
+                nullif(o.partition_id, store_id),
+                case when o.partition_id <> store_id then o.log_offset end
+            from unnest(others) as o;
         end if;
 
         return query
         select unnest(ended);
 
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(ended) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(ended, '{}'))
+            select unnest(rest)
+            except
+            select unnest(ended)
         );
     end loop;
 end
@@ -14715,9 +14765,9 @@ begin
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(returned) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(returned, '{}'))
+            select unnest(rest)
+            except
+            select unnest(returned)
         );
         exit when cardinality(rest) = 0 or not pgq._still_leased(rest, _nack.lease_token);
     end loop;
@@ -14889,9 +14939,9 @@ begin
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(extended) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(extended, '{}'))
+            select unnest(rest)
+            except
+            select unnest(extended)
         );
         exit when cardinality(rest) = 0
             or not pgq._still_leased(rest, _extend_lease.lease_token)
