@@ -8434,6 +8434,10 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
+    if array_ndims(_check_leases.job_ids) > 1 then
+        raise exception 'argument "job_ids" must have one dimension'
+            using errcode = '22023';
+    end if;
     if _check_leases.job_ids is null or array_position(_check_leases.job_ids, null) is not null then
         raise exception 'argument "job_ids" must not be null or contain null'
             using errcode = '22004';
@@ -8443,7 +8447,8 @@ end
 $$;
 
 comment on function pgq._check_leases(bigint[], uuid) is
-'Refuses jobs that are named without their ids or without a lease token (22004).';
+'Refuses jobs that are named without their ids or without a lease token, or in an array of arrays
+(22004, 22023).';
 
 -- ==== sql/queue/_check_outcome.sql
 
@@ -10374,6 +10379,7 @@ declare
     raising boolean;
 begin
     perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
+    perform pgq._check_label(_claim_jobs.label);
 
     select
         q.queue_id,
@@ -14561,7 +14567,7 @@ $$;
 comment on function pgq.ack_batch(bigint[], uuid) is
 'Finishes jobs of one claim and returns the ids of those that it finished; see ack.
 An id that is missing in the answer was not this worker''s any more.
-Errors: 22004 null argument.';
+Errors: 22004 null argument, 22023 job_ids of several dimensions.';
 
 -- ==== sql/queue/archive_job.sql
 
@@ -14647,7 +14653,8 @@ $$;
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
 'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
 See archive_job.
-Errors: 22004 no job_ids or lease_token, 22023 bad outcome.';
+Errors: 22004 no job_ids or lease_token, 22023 bad outcome or job_ids of several
+dimensions.';
 
 -- ==== sql/queue/_retry_delay.sql
 
@@ -14850,7 +14857,7 @@ $$;
 comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
 'Gives jobs of one claim back to be tried again, and returns the ids of those given back.
 See nack.
-Errors: 22004 null argument, 22023 bad delay.';
+Errors: 22004 null argument, 22023 bad delay or job_ids of several dimensions.';
 
 -- ==== sql/queue/_extend_lease.sql
 
@@ -15026,7 +15033,7 @@ $$;
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
 'Extends the leases of jobs of one claim, and returns the ids of those that the caller still holds.
 See extend_lease.
-Errors: 22004 null argument, 22023 bad lease.';
+Errors: 22004 null argument, 22023 bad lease or job_ids of several dimensions.';
 
 -- ==== sql/queue/redrive.sql
 

@@ -23,4 +23,4 @@ $$;
 comment on function pgq.ack_batch(bigint[], uuid) is
 'Finishes jobs of one claim and returns the ids of those that it finished; see ack.
 An id that is missing in the answer was not this worker''s any more.
-Errors: 22004 null argument.';
+Errors: 22004 null argument, 22023 job_ids of several dimensions.';

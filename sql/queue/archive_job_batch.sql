@@ -35,4 +35,5 @@ $$;
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
 'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
 See archive_job.
-Errors: 22004 no job_ids or lease_token, 22023 bad outcome.';
+Errors: 22004 no job_ids or lease_token, 22023 bad outcome or job_ids of several
+dimensions.';

@@ -29,4 +29,4 @@ $$;
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
 'Extends the leases of jobs of one claim, and returns the ids of those that the caller still holds.
 See extend_lease.
-Errors: 22004 null argument, 22023 bad lease.';
+Errors: 22004 null argument, 22023 bad lease or job_ids of several dimensions.';

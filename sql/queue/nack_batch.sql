@@ -30,4 +30,4 @@ $$;
 comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
 'Gives jobs of one claim back to be tried again, and returns the ids of those given back.
 See nack.
-Errors: 22004 null argument, 22023 bad delay.';
+Errors: 22004 null argument, 22023 bad delay or job_ids of several dimensions.';
