@@ -22,7 +22,7 @@ begin
     while cardinality(rest) > 0 loop
         -- The jobs of a token are of one queue, and usually of one segment. A queue that was
         -- dropped archives nothing.
-        select j.segment, q.partition_id, coalesce(q.archive or _finish.always, false)
+        select j.segment, q.partition_id, q.queue_id is not null and (q.archive or _finish.always)
         into leaf, store_id, archive
         from pgq.job as j
         left join pgq.queue as q on q.queue_id = j.queue_id
