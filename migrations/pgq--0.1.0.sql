@@ -8751,6 +8751,10 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
+    if array_ndims(_check_leases.job_ids) > 1 then
+        raise exception 'argument "job_ids" must have one dimension'
+            using errcode = '22023';
+    end if;
     if _check_leases.job_ids is null or array_position(_check_leases.job_ids, null) is not null then
         raise exception 'argument "job_ids" must not be null or contain null'
             using errcode = '22004';
@@ -8760,7 +8764,8 @@ end
 $$;
 
 comment on function pgq._check_leases(bigint[], uuid) is
-'Refuses jobs that are named without their ids or without a lease token (22004).';
+'Refuses jobs that are named without their ids or without a lease token, or in an array of arrays
+(22004, 22023).';
 
 -- ==== sql/queue/_check_outcome.sql
 
@@ -9272,6 +9277,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.queue;
+    newest_id bigint;
 begin
     loop
         delete from pgq.queue as q
@@ -9283,18 +9289,33 @@ begin
         perform pgq._check_queue(drop_queue.queue collate "C");
     end loop;
 
-    -- In the order of their ids, as everywhere where several jobs are locked.
-    with doomed as materialized (
-        select j.job_id
-        from pgq.job as j
-        where j.queue_id = target.queue_id
-        order by j.job_id
-        for update
-    )
+    select s.last_value
+    into newest_id
+    from pgq.job_id as s;
 
-    delete from pgq.job as j
-    using doomed as d
-    where j.job_id = d.job_id;
+    -- In the order of their ids, as everywhere where several jobs are locked. A row that is replaced
+    -- by a new one while this waits for it is found by the next turn; what is enqueued from now on,
+    -- by cleanup.
+    loop
+        with doomed as materialized (
+            select j.job_id
+            from pgq.job as j
+            where j.queue_id = target.queue_id
+            order by j.job_id
+            for update
+        )
+
+        delete from pgq.job as j
+        using doomed as d
+        where j.job_id = d.job_id;
+
+        exit when not exists (
+            select
+            from pgq.job as j
+            where j.queue_id = target.queue_id
+                and j.job_id <= newest_id
+        );
+    end loop;
     delete from pgq.dead_job as d
     where d.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
@@ -10701,6 +10722,7 @@ declare
     raising boolean;
 begin
     perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
+    perform pgq._check_label(_claim_jobs.label);
 
     select
         q.queue_id,
@@ -12463,18 +12485,18 @@ as $$
 declare
     rest bigint[] := _finish.job_ids;
     ended bigint[];
+    others pgq.job[];
     leaf integer;
-    target_id bigint;
     store_id bigint;
     archive boolean;
 begin
-    -- A queue and a segment at a time; usually there is one of each. What a statement does not find
-    -- may have been replaced by a new one while it waited, so it is looked for again.
     while cardinality(rest) > 0 loop
-        select j.segment, j.queue_id, q.partition_id, q.archive or _finish.always
-        into leaf, target_id, store_id, archive
+        -- The jobs of a token are of one queue, and usually of one segment. A queue that was
+        -- dropped archives nothing.
+        select j.segment, q.partition_id, q.queue_id is not null and (q.archive or _finish.always)
+        into leaf, store_id, archive
         from pgq.job as j
-        inner join pgq.queue as q on q.queue_id = j.queue_id
+        left join pgq.queue as q on q.queue_id = j.queue_id
         where j.job_id = any(rest)
             and j.lease_token = _finish.lease_token
         limit 1;
@@ -12484,13 +12506,13 @@ begin
             return;
         end if;
 
+        -- Those of all segments at once: in the order of their ids, as everywhere where several
+        -- jobs are locked.
         if leaf = 0 then
             with gone as (
                 delete from pgq.job as j
                 where j.job_id = any(rest)
                     and j.lease_token = _finish.lease_token
-                    and j.segment = 0
-                    and j.queue_id + 0 = target_id
                 returning j.*
             ),
 
@@ -12522,18 +12544,19 @@ begin
                     case when g.partition_id <> store_id then g.log_offset end
                 from gone as g
                 where archive
+                    and g.segment = 0
             )
 
-            select array_agg(g.job_id)
+            select
+                array_agg(g.job_id),
+                array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 0)
             from gone as g
-            into ended;
+            into ended, others;
         elsif leaf = 1 then
             with gone as (
                 delete from pgq.job as j
                 where j.job_id = any(rest)
                     and j.lease_token = _finish.lease_token
-                    and j.segment = 1
-                    and j.queue_id + 0 = target_id
                 returning j.*
             ),
 
@@ -12565,19 +12588,20 @@ begin
                     case when g.partition_id <> store_id then g.log_offset end
                 from gone as g
                 where archive
+                    and g.segment = 1
             )
 
-            select array_agg(g.job_id)
+            select
+                array_agg(g.job_id),
+                array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 1)
             from gone as g
-            into ended;
+            into ended, others;
         elsif leaf <= 3 then
             if leaf <= 2 then
                 with gone as (
                     delete from pgq.job as j
                     where j.job_id = any(rest)
                         and j.lease_token = _finish.lease_token
-                        and j.segment = 2
-                        and j.queue_id + 0 = target_id
                     returning j.*
                 ),
 
@@ -12609,18 +12633,19 @@ begin
                         case when g.partition_id <> store_id then g.log_offset end
                     from gone as g
                     where archive
+                        and g.segment = 2
                 )
 
-                select array_agg(g.job_id)
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 2)
                 from gone as g
-                into ended;
+                into ended, others;
             else
                 with gone as (
                     delete from pgq.job as j
                     where j.job_id = any(rest)
                         and j.lease_token = _finish.lease_token
-                        and j.segment = 3
-                        and j.queue_id + 0 = target_id
                     returning j.*
                 ),
 
@@ -12652,11 +12677,14 @@ begin
                         case when g.partition_id <> store_id then g.log_offset end
                     from gone as g
                     where archive
+                        and g.segment = 3
                 )
 
-                select array_agg(g.job_id)
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 3)
                 from gone as g
-                into ended;
+                into ended, others;
             end if;
         elsif leaf <= 7 then
             if leaf <= 5 then
@@ -12665,8 +12693,6 @@ begin
                         delete from pgq.job as j
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
-                            and j.segment = 4
-                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -12698,18 +12724,19 @@ begin
                             case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
                         where archive
+                            and g.segment = 4
                     )
 
-                    select array_agg(g.job_id)
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 4)
                     from gone as g
-                    into ended;
+                    into ended, others;
                 else
                     with gone as (
                         delete from pgq.job as j
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
-                            and j.segment = 5
-                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -12741,11 +12768,14 @@ begin
                             case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
                         where archive
+                            and g.segment = 5
                     )
 
-                    select array_agg(g.job_id)
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 5)
                     from gone as g
-                    into ended;
+                    into ended, others;
                 end if;
             else
                 if leaf <= 6 then
@@ -12753,8 +12783,6 @@ begin
                         delete from pgq.job as j
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
-                            and j.segment = 6
-                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -12786,18 +12814,19 @@ begin
                             case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
                         where archive
+                            and g.segment = 6
                     )
 
-                    select array_agg(g.job_id)
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 6)
                     from gone as g
-                    into ended;
+                    into ended, others;
                 else
                     with gone as (
                         delete from pgq.job as j
                         where j.job_id = any(rest)
                             and j.lease_token = _finish.lease_token
-                            and j.segment = 7
-                            and j.queue_id + 0 = target_id
                         returning j.*
                     ),
 
@@ -12829,11 +12858,14 @@ begin
                             case when g.partition_id <> store_id then g.log_offset end
                         from gone as g
                         where archive
+                            and g.segment = 7
                     )
 
-                    select array_agg(g.job_id)
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 7)
                     from gone as g
-                    into ended;
+                    into ended, others;
                 end if;
             end if;
         elsif leaf <= 15 then
@@ -12844,8 +12876,6 @@ begin
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 8
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12877,18 +12907,19 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 8
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 8)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     else
                         with gone as (
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 9
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12920,11 +12951,14 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 9
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 9)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     end if;
                 else
                     if leaf <= 10 then
@@ -12932,8 +12966,6 @@ begin
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 10
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -12965,18 +12997,19 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 10
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 10)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     else
                         with gone as (
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 11
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -13008,11 +13041,14 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 11
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 11)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     end if;
                 end if;
             else
@@ -13022,8 +13058,6 @@ begin
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 12
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -13055,18 +13089,19 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 12
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 12)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     else
                         with gone as (
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 13
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -13098,11 +13133,14 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 13
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 13)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     end if;
                 else
                     if leaf <= 14 then
@@ -13110,8 +13148,6 @@ begin
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 14
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -13143,18 +13179,19 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 14
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 14)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     else
                         with gone as (
                             delete from pgq.job as j
                             where j.job_id = any(rest)
                                 and j.lease_token = _finish.lease_token
-                                and j.segment = 15
-                                and j.queue_id + 0 = target_id
                             returning j.*
                         ),
 
@@ -13186,11 +13223,14 @@ begin
                                 case when g.partition_id <> store_id then g.log_offset end
                             from gone as g
                             where archive
+                                and g.segment = 15
                         )
 
-                        select array_agg(g.job_id)
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 15)
                         from gone as g
-                        into ended;
+                        into ended, others;
                     end if;
                 end if;
             end if;
@@ -13200,8 +13240,6 @@ begin
                     delete from pgq.job as j
                     where j.job_id = any($1)
                         and j.lease_token = $2
-                        and j.segment = %1$s
-                        and j.queue_id + 0 = $3
                     returning j.*
                 ),
 
@@ -13225,31 +13263,65 @@ begin
                         pgq._clock(),
                         %1$s,
                         g.attempt,
-                        $4,
+                        $3,
                         g.label,
-                        $5,
+                        $4,
                         g.last_error,
-                        nullif(g.partition_id, $6),
-                        case when g.partition_id <> $6 then g.log_offset end
+                        nullif(g.partition_id, $5),
+                        case when g.partition_id <> $5 then g.log_offset end
                     from gone as g
-                    where $7
+                    where $6
+                        and g.segment = %1$s
                 )
 
-                select array_agg(g.job_id)
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (where $6 and g.segment <> %1$s)
                 from gone as g
             $leaf$, leaf)
-            into ended
-            using rest, _finish.lease_token, target_id, _finish.outcome, _finish.result, store_id, archive;
+            into ended, others
+            using rest, _finish.lease_token, _finish.outcome, _finish.result, store_id, archive;
+        end if;
+
+        if others is not null then
+            -- By way of the parent, which locks the leaves that get a row and no others.
+            insert into pgq.job_archive (
+                job_id,
+                queue_id,
+                ended_at,
+                segment,
+                attempt,
+                outcome,
+                label,
+                result,
+                last_error,
+                partition_id,
+                log_offset
+            )
+            select
+                o.job_id,
+                o.queue_id,
+                pgq._clock(),
+                o.segment,
+                o.attempt,
+                _finish.outcome,
+                o.label,
+                _finish.result,
+                o.last_error,
+                nullif(o.partition_id, store_id),
+                case when o.partition_id <> store_id then o.log_offset end
+            from unnest(others) as o;
         end if;
 
         return query
         select unnest(ended);
 
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(ended) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(ended, '{}'))
+            select unnest(rest)
+            except
+            select unnest(ended)
         );
     end loop;
 end
@@ -14860,8 +14932,8 @@ $$;
 comment on function pgq.ack_batch(bigint[], uuid) is
 'Finishes jobs of one claim and returns the ids of those that it finished; see ack.
 An id that is missing in the answer was not this worker''s any more.
-Errors: 22004 a required argument is null, or a null is in job_ids, 40001 above READ COMMITTED
-when another transaction was first (try again).';
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 job_ids of several
+dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/archive_job.sql
 
@@ -14949,8 +15021,8 @@ $$;
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
 'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
 See archive_job.
-Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad outcome, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad outcome, or job_ids of
+several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_retry_delay.sql
 
@@ -15068,9 +15140,9 @@ begin
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(returned) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(returned, '{}'))
+            select unnest(rest)
+            except
+            select unnest(returned)
         );
         exit when cardinality(rest) = 0 or not pgq._still_leased(rest, _nack.lease_token);
     end loop;
@@ -15155,8 +15227,8 @@ $$;
 comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
 'Gives jobs of one claim back to be tried again, and returns the ids of those given back.
 See nack.
-Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad delay, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad delay, or job_ids of
+several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_extend_lease.sql
 
@@ -15245,9 +15317,9 @@ begin
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(extended) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(extended, '{}'))
+            select unnest(rest)
+            except
+            select unnest(extended)
         );
         exit when cardinality(rest) = 0
             or not pgq._still_leased(rest, _extend_lease.lease_token)
@@ -15333,8 +15405,8 @@ $$;
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
 'Extends the leases of jobs of one claim, and returns the ids of those that it extended.
 See extend_lease. An id that is missing in the answer: that lease has ended.
-Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad lease, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad lease, or job_ids of
+several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/redrive.sql
 
@@ -15378,10 +15450,20 @@ begin
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
+    -- One by its id. The queue is written as it stands in no index: an old plan might walk all of it.
     with revived as (
         delete from pgq.dead_job as d
-        where d.queue_id = target.queue_id
-            and d.job_id = coalesce(redrive.job_id, d.job_id)
+        using (
+            select redrive.job_id as wanted
+            where redrive.job_id is not null
+            union all
+            select e.job_id
+            from pgq.dead_job as e
+            where e.queue_id = target.queue_id
+                and redrive.job_id is null
+        ) as w
+        where d.job_id = w.wanted
+            and d.queue_id + 0 = target.queue_id
         returning d.*
     )
 

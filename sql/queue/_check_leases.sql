@@ -6,6 +6,10 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
+    if array_ndims(_check_leases.job_ids) > 1 then
+        raise exception 'argument "job_ids" must have one dimension'
+            using errcode = '22023';
+    end if;
     if _check_leases.job_ids is null or array_position(_check_leases.job_ids, null) is not null then
         raise exception 'argument "job_ids" must not be null or contain null'
             using errcode = '22004';
@@ -15,4 +19,5 @@ end
 $$;
 
 comment on function pgq._check_leases(bigint[], uuid) is
-'Refuses jobs that are named without their ids or without a lease token (22004).';
+'Refuses jobs that are named without their ids or without a lease token, or in an array of arrays
+(22004, 22023).';

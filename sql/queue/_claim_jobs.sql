@@ -37,6 +37,7 @@ declare
     raising boolean;
 begin
     perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
+    perform pgq._check_label(_claim_jobs.label);
 
     select
         q.queue_id,

@@ -83,9 +83,9 @@ begin
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(extended) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(extended, '{}'))
+            select unnest(rest)
+            except
+            select unnest(extended)
         );
         exit when cardinality(rest) = 0
             or not pgq._still_leased(rest, _extend_lease.lease_token)

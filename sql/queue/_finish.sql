@@ -14,18 +14,18 @@ as $$
 declare
     rest bigint[] := _finish.job_ids;
     ended bigint[];
+    others pgq.job[];
     leaf integer;
-    target_id bigint;
     store_id bigint;
     archive boolean;
 begin
-    -- A queue and a segment at a time; usually there is one of each. What a statement does not find
-    -- may have been replaced by a new one while it waited, so it is looked for again.
     while cardinality(rest) > 0 loop
-        select j.segment, j.queue_id, q.partition_id, q.archive or _finish.always
-        into leaf, target_id, store_id, archive
+        -- The jobs of a token are of one queue, and usually of one segment. A queue that was
+        -- dropped archives nothing.
+        select j.segment, q.partition_id, q.queue_id is not null and (q.archive or _finish.always)
+        into leaf, store_id, archive
         from pgq.job as j
-        inner join pgq.queue as q on q.queue_id = j.queue_id
+        left join pgq.queue as q on q.queue_id = j.queue_id
         where j.job_id = any(rest)
             and j.lease_token = _finish.lease_token
         limit 1;
@@ -35,13 +35,13 @@ begin
             return;
         end if;
 
+        -- Those of all segments at once: in the order of their ids, as everywhere where several
+        -- jobs are locked.
         -- for the leaf: leaf
         with gone as (
             delete from pgq.job as j
             where j.job_id = any({rest})
                 and j.lease_token = {_finish.lease_token}
-                and j.segment = {leaf}
-                and j.queue_id + 0 = {target_id}
             returning j.*
         ),
 
@@ -73,21 +73,55 @@ begin
                 case when g.partition_id <> {store_id} then g.log_offset end
             from gone as g
             where {archive}
+                and g.segment = {leaf}
         )
 
-        select array_agg(g.job_id)
+        select
+            array_agg(g.job_id),
+            array_agg(row(g.*)::pgq.job) filter (where {archive} and g.segment <> {leaf})
         from gone as g
-        into ended;
+        into ended, others;
         -- end of the leaf
+
+        if others is not null then
+            -- By way of the parent, which locks the leaves that get a row and no others.
+            insert into pgq.job_archive (
+                job_id,
+                queue_id,
+                ended_at,
+                segment,
+                attempt,
+                outcome,
+                label,
+                result,
+                last_error,
+                partition_id,
+                log_offset
+            )
+            select
+                o.job_id,
+                o.queue_id,
+                pgq._clock(),
+                o.segment,
+                o.attempt,
+                _finish.outcome,
+                o.label,
+                _finish.result,
+                o.last_error,
+                nullif(o.partition_id, store_id),
+                case when o.partition_id <> store_id then o.log_offset end
+            from unnest(others) as o;
+        end if;
 
         return query
         select unnest(ended);
 
+        -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(ended) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(ended, '{}'))
+            select unnest(rest)
+            except
+            select unnest(ended)
         );
     end loop;
 end

@@ -88,9 +88,9 @@ begin
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(returned) = cardinality(rest);
         rest := array(
-            select r.job_id
-            from unnest(rest) as r (job_id)
-            where r.job_id <> all(coalesce(returned, '{}'))
+            select unnest(rest)
+            except
+            select unnest(returned)
         );
         exit when cardinality(rest) = 0 or not pgq._still_leased(rest, _nack.lease_token);
     end loop;

@@ -13,6 +13,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.queue;
+    newest_id bigint;
 begin
     loop
         delete from pgq.queue as q
@@ -24,18 +25,33 @@ begin
         perform pgq._check_queue(drop_queue.queue collate "C");
     end loop;
 
-    -- In the order of their ids, as everywhere where several jobs are locked.
-    with doomed as materialized (
-        select j.job_id
-        from pgq.job as j
-        where j.queue_id = target.queue_id
-        order by j.job_id
-        for update
-    )
+    select s.last_value
+    into newest_id
+    from pgq.job_id as s;
 
-    delete from pgq.job as j
-    using doomed as d
-    where j.job_id = d.job_id;
+    -- In the order of their ids, as everywhere where several jobs are locked. A row that is replaced
+    -- by a new one while this waits for it is found by the next turn; what is enqueued from now on,
+    -- by cleanup.
+    loop
+        with doomed as materialized (
+            select j.job_id
+            from pgq.job as j
+            where j.queue_id = target.queue_id
+            order by j.job_id
+            for update
+        )
+
+        delete from pgq.job as j
+        using doomed as d
+        where j.job_id = d.job_id;
+
+        exit when not exists (
+            select
+            from pgq.job as j
+            where j.queue_id = target.queue_id
+                and j.job_id <= newest_id
+        );
+    end loop;
     delete from pgq.dead_job as d
     where d.queue_id = target.queue_id;
     delete from pgq.queue_floor as f

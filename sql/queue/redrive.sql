@@ -38,10 +38,20 @@ begin
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
+    -- One by its id. The queue is written as it stands in no index: an old plan might walk all of it.
     with revived as (
         delete from pgq.dead_job as d
-        where d.queue_id = target.queue_id
-            and d.job_id = coalesce(redrive.job_id, d.job_id)
+        using (
+            select redrive.job_id as wanted
+            where redrive.job_id is not null
+            union all
+            select e.job_id
+            from pgq.dead_job as e
+            where e.queue_id = target.queue_id
+                and redrive.job_id is null
+        ) as w
+        where d.job_id = w.wanted
+            and d.queue_id + 0 = target.queue_id
         returning d.*
     )
 

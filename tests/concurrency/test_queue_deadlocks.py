@@ -15,10 +15,12 @@ from uuid import UUID
 
 import pytest
 
+from support.clock import Clock
 from support.gate import Gate
 from support.queue import claim, enqueue, enqueue_many, new_queue, stats
 from support.session import Connect, Session, row
-from support.waiting import aside, results, settled
+from support.storage import clean, seal_and_close
+from support.waiting import aside, blocked, results, settled
 
 BATCHES = ["ack_batch", "nack_batch", "archive_job_batch", "extend_lease_batch"]
 Ids = list[int]
@@ -117,6 +119,36 @@ def test_two_batches_of_the_same_jobs(
     done, done_again = results(ended, late)
     assert sorted(done) == sorted(ids)
     assert sorted(done_again) == (sorted(ids) if first == "extend_lease_batch" else [])
+
+
+@pytest.mark.parametrize("first", ["ack_batch", "archive_job_batch"])
+def test_a_batch_over_several_segments(
+    connect: Connect, connection: Session, clock: Clock, first: str
+) -> None:
+    """Those stored first are now in the newest segment, so segments do not follow the ids."""
+    queue = new_queue(connection, retention="3 days", no_limit=["job_ttl"])
+    for age in ("50 hours", "25 hours"):
+        enqueue_many(connection, queue, 2)
+        seal_and_close(connection, clock, age)
+    clock.advance("2 days")
+    assert "payloads moved" in clean(connection)
+    enqueue_many(connection, queue, 2)
+    jobs = claim(connection, queue, 10, lease="1 day")
+    ids, token = [job.job_id for job in jobs], jobs[0].lease_token
+    segments = [
+        segment
+        for (segment,) in connection.execute("select segment from pgq.job order by job_id")
+    ]
+    assert segments[0] == segments[4] != segments[2]
+
+    earlier, one, other = connect(), connect(autocommit=True), connect(autocommit=True)
+    assert _batch(earlier, "extend_lease_batch", ids[4:5], token) == ids[4:5]
+    ended = blocked(connection, one, lambda: _batch(one, first, ids, token))
+    extended = blocked(
+        connection, other, lambda: _batch(other, "extend_lease_batch", ids[2:], token)
+    )
+    earlier.rollback()
+    assert sorted(results(ended, extended)[0]) == ids
 
 
 def test_all_at_once(connect: Connect, connection: Session) -> None:

@@ -68,15 +68,23 @@ def test_none(connection: Session) -> None:
     assert contents(connection) == before
 
 
-@pytest.mark.parametrize("bad", [{"job_ids": None}, {"job_ids": "null"}, {"lease_token": None}])
-def test_refusals(connection: Session, queue: str, bad: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("sqlstate", "bad"),
+    [
+        ("22004", {"job_ids": None}),
+        ("22004", {"job_ids": "null"}),
+        ("22004", {"lease_token": None}),
+        ("22023", {"job_ids": [[1], [2]]}),
+    ],
+)
+def test_refusals(connection: Session, queue: str, sqlstate: str, bad: dict[str, Any]) -> None:
     """One null among the ids refuses them all."""
     ids = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token
     if bad.get("job_ids") == "null":
         bad = {"job_ids": [*ids, None]}
     with unchanged(connection):
-        refused("22004", connection.ack_batch, **{"job_ids": ids, "lease_token": token, **bad})
+        refused(sqlstate, connection.ack_batch, **{"job_ids": ids, "lease_token": token, **bad})
 
 
 def test_twice_in_one_transaction_and_rolled_back(

@@ -71,6 +71,7 @@ def test_none(connection: Session) -> None:
         ("22004", {"job_ids": None}),
         ("22004", {"job_ids": [1, None]}),
         ("22004", {"lease_token": None}),
+        ("22023", {"job_ids": [[1], [2]]}),
         ("22023", {"outcome": ""}),
         ("22023", {"outcome": "x" * 64}),
         ("22023", {"outcome": "acked"}),

@@ -224,6 +224,8 @@ def test_nothing_to_do(connection: Session, queue: str) -> None:
         ("22023", {"max_jobs": -1}),
         ("22023", {"max_jobs": -2147483648}),
         ("22023", {"max_jobs": 100_001}),
+        ("22023", {"label": "x" * 256}),
+        ("22023", {"label": "x" * 9000}),
         ("22023", {"lease": "0"}),
         ("22023", {"lease": "-1 second"}),
         ("22023", {"lease": "36501 days"}),

@@ -73,6 +73,7 @@ def test_none(connection: Session) -> None:
         ("22004", {"job_ids": None}),
         ("22004", {"job_ids": [1, None]}),
         ("22004", {"lease_token": None}),
+        ("22023", {"job_ids": [[1], [2]]}),
         ("22023", {"lease": "0"}),
         ("22023", {"lease": "-1 second"}),
         ("22023", {"lease": "36501 days"}),

@@ -69,6 +69,7 @@ def test_none(connection: Session) -> None:
         ("22004", {"job_ids": None}),
         ("22004", {"job_ids": [1, None]}),
         ("22004", {"lease_token": None}),
+        ("22023", {"job_ids": [[1], [2]]}),
         ("22023", {"delay": "-1 second"}),
         ("22023", {"delay": "36501 days"}),
     ],

@@ -1,0 +1,44 @@
+"""One of thousands of dead letters is redriven without a look at the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from plans.counting import Reader
+from support.queue import stats
+from support.session import Session
+
+LETTERS = 3000
+# what is read besides
+OVERHEAD = 50
+
+
+@pytest.fixture
+def reader(dsn: str) -> Iterator[Reader]:
+    reader = Reader(dsn)
+    yield reader
+    reader.close()
+
+
+def test_one_of_many(reader: Reader, connection: Session) -> None:
+    connection.create_queue(queue="work", max_attempts=1)
+    # a plan of when there was none
+    reader.call("redrive", queue="work", job_id=1)
+    made = reader.call("enqueue_batch", queue="work", payloads=[Jsonb(0)] * LETTERS)
+    ids = [job_id for job_id, _ in made]
+    token = reader.call("claim_job", queue="work", max_jobs=LETTERS)[0].lease_token
+    reader.call("nack_batch", job_ids=ids, lease_token=token)
+    assert stats(connection, "work") == {"dead": LETTERS}
+
+    later = Reader(connection.info.dsn)
+    for session, job_id in ((reader, ids[7]), (reader, -1), (later, ids[-7])):
+        assert session.call("redrive", queue="work", job_id=job_id) == [(int(job_id > 0),)]
+        assert session.last.entries <= OVERHEAD
+        assert not session.last.scanned
+    later.close()
+    assert reader.call("redrive", queue="work", all_jobs=True) == [(LETTERS - 2,)]
+    assert not reader.last.scanned
+    assert stats(connection, "work") == {"ready": LETTERS}
