@@ -8490,6 +8490,39 @@ $$;
 comment on function pgq._check_label(text) is
 'Refuses a label that is too long for its index (22023).';
 
+-- ==== sql/queue/_shortest.sql
+
+create function pgq._shortest(length interval)
+returns interval
+language sql
+immutable
+parallel safe
+as $$
+select
+    make_interval(
+        days => (
+            s.years * case when s.years < 0 then 366 else 365 end
+            + s.months * case when s.months < 0 then 31 else 28 end
+            + s.days
+        )::integer
+    )
+    + (_shortest.length - date_trunc('day', _shortest.length))
+    - case
+        when s.years = 0 and s.months = 0 and s.days = 0 then interval '0'
+        else interval '1 hour'
+    end
+from (
+    select
+        date_part('year', _shortest.length) as years,
+        date_part('month', _shortest.length) as months,
+        date_part('day', _shortest.length) as days
+) as s
+$$;
+
+comment on function pgq._shortest(interval) is
+'The shortest that a length of time can be: a month has 28 days at least, and a day of a change to
+summer time 23 hours.';
+
 -- ==== sql/queue/_check_queue_settings.sql
 
 create function pgq._check_queue_settings(settings pgq.queue_info)
@@ -8518,14 +8551,19 @@ begin
     end if;
     if _check_queue_settings.settings.job_ttl is not null then
         perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
-        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.job_ttl then
+        -- Whenever both are added to a moment.
+        if pgq._shortest(
+            _check_queue_settings.settings.job_ttl - _check_queue_settings.settings.delay
+        ) <= interval '0'
+        then
             raise exception 'the delay must be shorter than job_ttl'
                 using errcode = '22023',
                     detail = format(
                         'Delay: %s; job_ttl: %s.',
                         _check_queue_settings.settings.delay,
                         _check_queue_settings.settings.job_ttl
-                    );
+                    ),
+                    hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
         end if;
     end if;
 end

@@ -94,6 +94,7 @@
 \ir queue/_check_leases.sql
 \ir queue/_check_outcome.sql
 \ir queue/_check_label.sql
+\ir queue/_shortest.sql
 \ir queue/_check_queue_settings.sql
 
 -- The queue: queues
