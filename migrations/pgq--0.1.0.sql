@@ -812,7 +812,8 @@ comment on table pgq.queue_floor is
 'Below which visible_at and job_id no claimable job exists, as a journal.
 The row with the highest seq counts.';
 comment on column pgq.queue_floor.label is
-'For which claims: empty: for all; = and a label: for those that ask for it.';
+'For which claims: empty: for all; = and a label: for those that ask for it, which have floors of
+their own only where they may stand above those of all.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
@@ -10166,9 +10167,37 @@ comment on function pgq._bury_front(
 'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority,
 those among the 1000 that come first.';
 
+-- ==== sql/queue/_lock_floor.sql
+
+create function pgq._lock_floor(queue_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The snapshot of such a session may be older than the newest floors.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return false;
+    end if;
+
+    perform
+    from pgq.queue_floor_lock as l
+    where l.queue_id = _lock_floor.queue_id
+    for no key update skip locked;
+
+    return found;
+end
+$$;
+
+comment on function pgq._lock_floor(bigint) is
+'Locks the floors of a queue until the transaction ends; false: another transaction has them, or
+this one cannot see the newest.';
+
 -- ==== sql/queue/_raise_floor.sql
 
-create function pgq._raise_floor(queue_id bigint, label text, moment timestamptz)
+create function pgq._raise_floor(queue_id bigint, moment timestamptz)
 returns void
 language plpgsql
 volatile
@@ -10178,9 +10207,7 @@ as $$
 #variable_conflict use_column
 declare
     state pgq.queue_floor;
-    common pgq.queue_floor;
     snapshot pg_snapshot;
-    place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
@@ -10189,17 +10216,8 @@ declare
         _raise_floor.moment, _raise_floor.moment - (clock_timestamp() - now())
     );
 begin
-    -- This session's snapshot may be older than the newest row.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        return;
-    end if;
-
     -- When another claim is raising it at this moment, this one leaves it alone.
-    perform
-    from pgq.queue_floor_lock as l
-    where l.queue_id = _raise_floor.queue_id
-    for no key update skip locked;
-    if not found then
+    if not pgq._lock_floor(_raise_floor.queue_id) then
         return;
     end if;
 
@@ -10208,39 +10226,10 @@ begin
     into state
     from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
-        and f.label = place
+        and f.label = ''
     order by f.seq desc
     limit 1;
     snapshot := pg_current_snapshot();
-
-    if _raise_floor.label is not null then
-        -- What holds for all jobs holds for those of a label.
-        select f.*
-        into common
-        from pgq.queue_floor as f
-        where f.queue_id = _raise_floor.queue_id
-            and f.label = ''
-        order by f.seq desc
-        limit 1;
-
-        if common.recorded_at > pgq._clock() then
-            return;
-        end if;
-        if state.seq is null then
-            state := common;
-            state.seq := 0;
-            state.recorded_at := '-infinity';
-        end if;
-        state.safe_at := greatest(state.safe_at, common.safe_at);
-        for number in 1 .. 10 loop
-            if (common.floor_times[number], common.floor_ids[number])
-                > (state.floor_times[number], state.floor_ids[number])
-            then
-                state.floor_times[number] := common.floor_times[number];
-                state.floor_ids[number] := common.floor_ids[number];
-            end if;
-        end loop;
-    end if;
 
     if state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
@@ -10273,68 +10262,35 @@ begin
 
     -- The floor rises to the first job that can still be delivered, or else to where it is safe;
     -- not looking further, for there stand the leases of finished jobs.
-    if _raise_floor.label is null then
-        select
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_time
-                    else coalesce(j.visible_at, state.safe_at)
-                end
-                order by f.place
-            ),
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_id
-                    else coalesce(j.job_id, 0)
-                end
-                order by f.place
-            )
-        into state.floor_times, state.floor_ids
-        from unnest(state.floor_times, state.floor_ids)
-            with ordinality as f (floor_time, floor_id, place)
-        left join lateral (
-            select k.visible_at, k.job_id
-            from pgq.job as k
-            where k.queue_id = _raise_floor.queue_id
-                and k.priority = f.place - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and k.visible_at < state.safe_at
-                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true;
-    else
-        select
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_time
-                    else coalesce(j.visible_at, state.safe_at)
-                end
-                order by f.place
-            ),
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_id
-                    else coalesce(j.job_id, 0)
-                end
-                order by f.place
-            )
-        into state.floor_times, state.floor_ids
-        from unnest(state.floor_times, state.floor_ids)
-            with ordinality as f (floor_time, floor_id, place)
-        left join lateral (
-            select k.visible_at, k.job_id
-            from pgq.job as k
-            where -k.queue_id = -_raise_floor.queue_id
-                and k.label = _raise_floor.label
-                and k.priority = f.place - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and k.visible_at < state.safe_at
-                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true;
-    end if;
+    select
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_time
+                else coalesce(j.visible_at, state.safe_at)
+            end
+            order by f.place
+        ),
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_id
+                else coalesce(j.job_id, 0)
+            end
+            order by f.place
+        )
+    into state.floor_times, state.floor_ids
+    from unnest(state.floor_times, state.floor_ids)
+        with ordinality as f (floor_time, floor_id, place)
+    left join lateral (
+        select k.visible_at, k.job_id
+        from pgq.job as k
+        where k.queue_id = _raise_floor.queue_id
+            and k.priority = f.place - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.job_id
+        limit 1
+    ) as j on true;
 
     insert into pgq.queue_floor (
         queue_id,
@@ -10349,7 +10305,7 @@ begin
     )
     values (
         _raise_floor.queue_id,
-        place,
+        '',
         state.seq + 1,
         state.floor_times,
         state.floor_ids,
@@ -10362,14 +10318,164 @@ begin
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
+        and f.label = ''
+        and f.seq = state.seq - 63;
+end
+$$;
+
+comment on function pgq._raise_floor(bigint, timestamptz) is
+'Raises the floors of a queue as far as is proved safe.';
+
+-- ==== sql/queue/_raise_label_floor.sql
+
+create function pgq._raise_label_floor(queue_id bigint, label text, moment timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    common pgq.queue_floor;
+    state pgq.queue_floor;
+    place text collate "C" := '=' || _raise_label_floor.label;
+    times timestamptz[];
+    ids bigint[];
+begin
+    if not pgq._lock_floor(_raise_label_floor.queue_id) then
+        return;
+    end if;
+
+    -- A new statement: its snapshot is younger than the lock.
+    select f.*
+    into common
+    from pgq.queue_floor as f
+    where f.queue_id = _raise_label_floor.queue_id
+        and f.label = ''
+    order by f.seq desc
+    limit 1;
+
+    -- First those of all claims: perhaps nobody claims without a label. It is there that a clock
+    -- which was set back is noticed.
+    if common.recorded_at < _raise_label_floor.moment - interval '20 milliseconds'
+        or common.recorded_at > pgq._clock()
+    then
+        perform pgq._raise_floor(_raise_label_floor.queue_id, _raise_label_floor.moment);
+        select f.*
+        into common
+        from pgq.queue_floor as f
+        where f.queue_id = _raise_label_floor.queue_id
+            and f.label = ''
+        order by f.seq desc
+        limit 1;
+    end if;
+
+    select f.*
+    into state
+    from pgq.queue_floor as f
+    where f.queue_id = _raise_label_floor.queue_id
+        and f.label = place
+    order by f.seq desc
+    limit 1;
+
+    if common.recorded_at > _raise_label_floor.moment
+        or (
+            state.recorded_at > _raise_label_floor.moment
+            and state.recorded_at <= pgq._clock()
+        )
+    then
+        -- A claim that began later was here first.
+        return;
+    end if;
+
+    -- What holds for all jobs holds for those of a label. Where the clock was set back, they may
+    -- stand below the label's own floors.
+    if state.recorded_at <= _raise_label_floor.moment then
+        for number in 1 .. 10 loop
+            if (common.floor_times[number], common.floor_ids[number])
+                > (state.floor_times[number], state.floor_ids[number])
+            then
+                state.floor_times[number] := common.floor_times[number];
+                state.floor_ids[number] := common.floor_ids[number];
+            end if;
+        end loop;
+    else
+        state.floor_times := common.floor_times;
+        state.floor_ids := common.floor_ids;
+    end if;
+
+    -- They rise as those of all claims do: to the label's first job that can still be delivered, or
+    -- else to where it is proved safe for all.
+    select
+        array_agg(
+            case
+                when f.floor_time >= common.safe_at then f.floor_time
+                else coalesce(j.visible_at, common.safe_at)
+            end
+            order by f.place
+        ),
+        array_agg(
+            case
+                when f.floor_time >= common.safe_at then f.floor_id
+                else coalesce(j.job_id, 0)
+            end
+            order by f.place
+        )
+    into times, ids
+    from unnest(state.floor_times, state.floor_ids)
+        with ordinality as f (floor_time, floor_id, place)
+    left join lateral (
+        select k.visible_at, k.job_id
+        from pgq.job as k
+        where -k.queue_id = -_raise_label_floor.queue_id
+            and k.label = _raise_label_floor.label collate "C"
+            and k.priority = f.place - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at < common.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_label_floor.moment)
+        order by k.visible_at, k.job_id
+        limit 1
+    ) as j on true;
+
+    -- Only where a job of other claims keeps the floors of all low does a label need its own.
+    if state.seq is null and times = common.floor_times and ids = common.floor_ids then
+        return;
+    end if;
+
+    insert into pgq.queue_floor (
+        queue_id,
+        label,
+        seq,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
+    )
+    values (
+        _raise_label_floor.queue_id,
+        place,
+        coalesce(state.seq, 0) + 1,
+        times,
+        ids,
+        _raise_label_floor.moment,
+        common.safe_at,
+        common.candidate_at,
+        common.candidate_xid
+    );
+
+    -- One row goes for each that comes, found by its number, so no dead rows are walked.
+    delete from pgq.queue_floor as f
+    where f.queue_id = _raise_label_floor.queue_id
         and f.label = place
         and f.seq = state.seq - 63;
 end
 $$;
 
-comment on function pgq._raise_floor(bigint, text, timestamptz) is
-'Raises the floors of a queue as far as is proved safe: those of all claims, or those of claims that
-ask for a label.';
+comment on function pgq._raise_label_floor(bigint, text, timestamptz) is
+'Raises the floors of claims that ask for a label, and before them those of all claims.';
 
 -- ==== sql/queue/_claim_jobs.sql
 
@@ -10400,6 +10506,7 @@ declare
     common_ids bigint[];
     times timestamptz[];
     ids bigint[];
+    common_raised_at timestamptz;
     raised_at timestamptz;
     token uuid := gen_random_uuid();
     moment timestamptz := pgq._clock();
@@ -10421,7 +10528,14 @@ begin
         f.floor_times,
         f.floor_ids,
         f.recorded_at
-    into target_id, keep, most_attempts, paused, common_times, common_ids, raised_at
+    into
+        target_id,
+        keep,
+        most_attempts,
+        paused,
+        common_times,
+        common_ids,
+        common_raised_at
     from pgq.queue as q
     cross join lateral (
         select g.floor_times, g.floor_ids, g.recorded_at
@@ -10457,7 +10571,7 @@ begin
                 ),
                 ids
             ),
-            coalesce(min(f.recorded_at), '-infinity')
+            min(f.recorded_at)
         into times, ids, raised_at
         from (
             select h.floor_times, h.floor_ids, h.recorded_at
@@ -10521,10 +10635,14 @@ begin
         ) as c;
     end if;
 
-    -- Now and then, and less often when there is nothing to do.
-    raising := raised_at < moment - interval '20 milliseconds'
-        and (places is not null or raised_at < moment - interval '5 seconds')
-        or raised_at > moment;
+    -- Now and then, and less often when there is nothing to do. A label may have no floors of its
+    -- own: it gets them when it has jobs.
+    raising := coalesce(raised_at, common_raised_at) < moment - interval '20 milliseconds'
+        and (
+            places is not null
+            or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
+        )
+        or greatest(raised_at, common_raised_at) > moment;
 
     -- Where those that had all their attempts stand before all others, claims would walk them for
     -- ever.
@@ -11579,7 +11697,11 @@ begin
     end loop;
 
     if raising then
-        perform pgq._raise_floor(target_id, _claim_jobs.label, moment);
+        if _claim_jobs.label is null or (raised_at is null and places is null) then
+            perform pgq._raise_floor(target_id, moment);
+        else
+            perform pgq._raise_label_floor(target_id, _claim_jobs.label, moment);
+        end if;
     end if;
 end
 $$;
@@ -11732,7 +11854,7 @@ begin
                     return;
                 end if;
 
-                perform pgq._raise_floor(target_id, null, moment);
+                perform pgq._raise_floor(target_id, moment);
             end if;
 
             if leaf = 0 then
@@ -13641,7 +13763,7 @@ begin
                     return;
                 end if;
 
-                perform pgq._raise_floor(target_id, null, moment);
+                perform pgq._raise_floor(target_id, moment);
             end if;
 
             if leaf = 0 then
@@ -15414,7 +15536,7 @@ begin
         );
 
     -- The labels that there are, found one after the other.
-    perform pgq._raise_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
+    perform pgq._raise_label_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
     from (
         with recursive present as (
             (
@@ -15467,7 +15589,7 @@ begin
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
     loop
         -- Workers may not be able to raise the floor themselves.
-        perform pgq._raise_floor(target.queue_id, null, _sweep_floors.moment);
+        perform pgq._raise_floor(target.queue_id, _sweep_floors.moment);
         perform pgq._sweep_labels(target.queue_id, _sweep_floors.moment);
 
         perform

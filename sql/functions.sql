@@ -117,7 +117,9 @@
 \ir queue/_bury.sql
 \ir queue/_bury_exhausted.sql
 \ir queue/_bury_front.sql
+\ir queue/_lock_floor.sql
 \ir queue/_raise_floor.sql
+\ir queue/_raise_label_floor.sql
 \ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
 \ir queue/_still_leased.sql

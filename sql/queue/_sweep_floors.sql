@@ -14,7 +14,7 @@ begin
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
     loop
         -- Workers may not be able to raise the floor themselves.
-        perform pgq._raise_floor(target.queue_id, null, _sweep_floors.moment);
+        perform pgq._raise_floor(target.queue_id, _sweep_floors.moment);
         perform pgq._sweep_labels(target.queue_id, _sweep_floors.moment);
 
         perform

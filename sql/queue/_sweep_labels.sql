@@ -40,7 +40,7 @@ begin
         );
 
     -- The labels that there are, found one after the other.
-    perform pgq._raise_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
+    perform pgq._raise_label_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
     from (
         with recursive present as (
             (

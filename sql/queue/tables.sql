@@ -164,7 +164,8 @@ comment on table pgq.queue_floor is
 'Below which visible_at and job_id no claimable job exists, as a journal.
 The row with the highest seq counts.';
 comment on column pgq.queue_floor.label is
-'For which claims: empty: for all; = and a label: for those that ask for it.';
+'For which claims: empty: for all; = and a label: for those that ask for it, which have floors of
+their own only where they may stand above those of all.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
