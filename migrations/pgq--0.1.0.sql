@@ -714,8 +714,9 @@ with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
 -- The negative id is in no other index: so a claim by label cannot but use this one, where an old
--- or a missing statistic might lead it along all jobs of the queue.
-create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job_id)
+-- or a missing statistic might lead it along all jobs of the queue. It stands before the label, so
+-- that the labels of a queue are found one after the other.
+create index job_label on pgq.job ((-queue_id), label, priority, visible_at, job_id)
 where label is not null;
 -- Those on their last attempt, who become dead letters when their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
@@ -789,11 +790,14 @@ comment on column pgq.job_archive.partition_id is
 comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
 
 create table pgq.queue_floor_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    swept_label text collate "C"
 );
 
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
+comment on column pgq.queue_floor_lock.swept_label is
+'The label whose floors cleanup looked at last; null: it begins with the first one.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
@@ -15494,40 +15498,65 @@ says whether there was one.';
 
 -- ==== sql/queue/_sweep_labels.sql
 
-create function pgq._sweep_labels(queue_id bigint, moment timestamptz)
+create function pgq._sweep_labels(queue_id bigint, max_labels bigint, moment timestamptz)
 returns void
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    before text collate "C";
+    swept text collate "C";
+    stranded boolean;
 begin
-    -- Nobody has claimed by these for a day.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label <> ''
-        and f.recorded_at < _sweep_labels.moment - interval '1 day';
+    select l.swept_label
+    into before
+    from pgq.queue_floor_lock as l
+    where l.queue_id = _sweep_labels.queue_id;
 
-    -- Should the clock have been set back, a job may stand below the floor of its label, which then
-    -- starts again.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label in (
-            select g.label
+    swept := before;
+    for number in 1 .. _sweep_labels.max_labels loop
+        -- The next label that has floors or jobs. Behind a label comes first what begins with it
+        -- and goes on with the lowest character.
+        swept := least(
+            (
+                select substring(f.label from 2)
+                from pgq.queue_floor as f
+                where f.queue_id = _sweep_labels.queue_id
+                    and f.label >= coalesce('=' || swept || E'\x01', '=')
+                order by f.label
+                limit 1
+            ),
+            (
+                select j.label
+                from pgq.job as j
+                where -j.queue_id = -_sweep_labels.queue_id
+                    and j.label >= coalesce(swept || E'\x01', '')
+                order by j.label
+                limit 1
+            )
+        );
+        exit when swept is null;
+
+        -- Should the clock have been set back, a job may stand below; they then start again.
+        stranded := exists (
+            select
             from (
-                select distinct on (h.label) h.label, h.floor_times, h.floor_ids
-                from pgq.queue_floor as h
-                where h.queue_id = _sweep_labels.queue_id
-                    and h.label <> ''
-                order by h.label, h.seq desc
-            ) as g
-            cross join lateral unnest(g.floor_times, g.floor_ids)
+                select g.floor_times, g.floor_ids
+                from pgq.queue_floor as g
+                where g.queue_id = _sweep_labels.queue_id
+                    and g.label = '=' || swept
+                order by g.seq desc
+                limit 1
+            ) as f
+            cross join lateral unnest(f.floor_times, f.floor_ids)
                 with ordinality as p (floor_time, floor_id, place)
             cross join lateral (
                 select k.visible_at, k.job_id
                 from pgq.job as k
                 where -k.queue_id = -_sweep_labels.queue_id
-                    and k.label = substring(g.label from 2)
+                    and k.label = swept
                     and k.priority = p.place - 1
                 order by k.visible_at, k.job_id
                 limit 1
@@ -15535,45 +15564,37 @@ begin
             where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
         );
 
-    -- The labels that there are, found one after the other.
-    perform pgq._raise_label_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
-    from (
-        with recursive present as (
-            (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label is not null
-                order by j.label
-                limit 1
-            )
-            union all
-            select (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label > p.label
-                order by j.label
-                limit 1
-            )
-            from present as p
-            where p.label is not null
-        )
+        -- Or nobody has claimed by them for a day.
+        delete from pgq.queue_floor as f
+        where f.queue_id = _sweep_labels.queue_id
+            and f.label = '=' || swept
+            and (stranded or f.recorded_at < _sweep_labels.moment - interval '1 day');
 
-        select p.label
-        from present as p
-        where p.label is not null
-        limit 1000
-    ) as l;
+        if exists (
+            select
+            from pgq.job as j
+            where -j.queue_id = -_sweep_labels.queue_id
+                and j.label = swept
+        )
+        then
+            perform pgq._raise_label_floor(_sweep_labels.queue_id, swept, _sweep_labels.moment);
+        end if;
+    end loop;
+
+    update pgq.queue_floor_lock as l
+    set swept_label = swept
+    where l.queue_id = _sweep_labels.queue_id
+        and l.swept_label is distinct from swept;
 end
 $$;
 
-comment on function pgq._sweep_labels(bigint, timestamptz) is
-'The part of cleanup that raises and lowers the floors of claims by label.';
+comment on function pgq._sweep_labels(bigint, bigint, timestamptz) is
+'The part of cleanup that raises and lowers the floors of claims by label: of so many labels, from
+where the last call ended.';
 
 -- ==== sql/queue/_sweep_floors.sql
 
-create function pgq._sweep_floors(moment timestamptz)
+create function pgq._sweep_floors()
 returns setof pgq.cleanup_report
 language plpgsql
 volatile
@@ -15584,27 +15605,34 @@ declare
     target record;
 begin
     for target in
-        select q.queue_id, q.queue
+        -- The queues share the number of labels that one call looks at.
+        select q.queue_id, q.queue, 1 + 1000 / count(*) over () as labels
         from pgq.queue as q
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
+            or exists (
+                select
+                from pgq.queue_floor as f
+                where f.queue_id = q.queue_id
+                    and f.label > ''
+            )
     loop
-        -- Workers may not be able to raise the floor themselves.
-        perform pgq._raise_floor(target.queue_id, _sweep_floors.moment);
-        perform pgq._sweep_labels(target.queue_id, _sweep_floors.moment);
+        continue when not pgq._lock_floor(target.queue_id);
 
-        perform
-        from pgq.queue_floor_lock as l
-        where l.queue_id = target.queue_id
-        for no key update skip locked;
+        -- Workers may not be able to raise the floor themselves. The clock is read behind the lock:
+        -- no claim that begins later is here first.
+        perform pgq._raise_floor(target.queue_id, pgq._clock());
 
-        if found and pgq._lower_floor(target.queue_id) then
+        if pgq._lower_floor(target.queue_id) then
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_report;
         end if;
+
+        -- Behind the others, from which those of labels are raised.
+        perform pgq._sweep_labels(target.queue_id, target.labels, pgq._clock());
     end loop;
 end
 $$;
 
-comment on function pgq._sweep_floors(timestamptz) is
+comment on function pgq._sweep_floors() is
 'The part of cleanup that raises the floors of queues, and lowers those above a job that no claim
 would find.';
 
@@ -15646,7 +15674,7 @@ begin
 
     return query
     select r.*
-    from pgq._sweep_floors(_clean_jobs.moment) as r;
+    from pgq._sweep_floors() as r;
 
     return query
     with old as materialized (
