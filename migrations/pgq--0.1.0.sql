@@ -715,8 +715,9 @@ with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
 -- The negative id is in no other index: so a claim by label cannot but use this one, where an old
--- or a missing statistic might lead it along all jobs of the queue.
-create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job_id)
+-- or a missing statistic might lead it along all jobs of the queue. It stands before the label, so
+-- that the labels of a queue are found one after the other.
+create index job_label on pgq.job ((-queue_id), label, priority, visible_at, job_id)
 where label is not null;
 -- Those on their last attempt, who become dead letters when their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
@@ -791,11 +792,14 @@ comment on column pgq.job_archive.partition_id is
 comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
 
 create table pgq.queue_floor_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    swept_label text collate "C"
 );
 
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
+comment on column pgq.queue_floor_lock.swept_label is
+'The label whose floors cleanup looked at last; null: it begins with the first one.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
@@ -814,7 +818,8 @@ comment on table pgq.queue_floor is
 'Below which visible_at and job_id no claimable job exists, as a journal.
 The row with the highest seq counts.';
 comment on column pgq.queue_floor.label is
-'For which claims: empty: for all; = and a label: for those that ask for it.';
+'For which claims: empty: for all; = and a label: for those that ask for it, which have floors of
+their own only where they may stand above those of all.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
@@ -8812,6 +8817,39 @@ $$;
 comment on function pgq._check_label(text) is
 'Refuses a label that is too long for its index (22023).';
 
+-- ==== sql/queue/_shortest.sql
+
+create function pgq._shortest(length interval)
+returns interval
+language sql
+immutable
+parallel safe
+as $$
+select
+    make_interval(
+        days => (
+            s.years * case when s.years < 0 then 366 else 365 end
+            + s.months * case when s.months < 0 then 31 else 28 end
+            + s.days
+        )::integer
+    )
+    + (_shortest.length - date_trunc('day', _shortest.length))
+    - case
+        when s.years = 0 and s.months = 0 and s.days = 0 then interval '0'
+        else interval '1 hour'
+    end
+from (
+    select
+        date_part('year', _shortest.length) as years,
+        date_part('month', _shortest.length) as months,
+        date_part('day', _shortest.length) as days
+) as s
+$$;
+
+comment on function pgq._shortest(interval) is
+'The shortest that a length of time can be: a month has 28 days at least, and a day of a change to
+summer time 23 hours.';
+
 -- ==== sql/queue/_check_queue_settings.sql
 
 create function pgq._check_queue_settings(settings pgq.queue_info)
@@ -8840,14 +8878,19 @@ begin
     end if;
     if _check_queue_settings.settings.job_ttl is not null then
         perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
-        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.job_ttl then
+        -- Whenever both are added to a moment.
+        if pgq._shortest(
+            _check_queue_settings.settings.job_ttl - _check_queue_settings.settings.delay
+        ) <= interval '0'
+        then
             raise exception 'argument "delay" must be shorter than "job_ttl"'
                 using errcode = '22023',
                     detail = format(
                         'Delay: %s; job_ttl: %s.',
                         _check_queue_settings.settings.delay,
                         _check_queue_settings.settings.job_ttl
-                    );
+                    ),
+                    hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
         end if;
     end if;
 end
@@ -10476,9 +10519,37 @@ comment on function pgq._bury_front(
 'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority,
 those among the 1000 that come first.';
 
+-- ==== sql/queue/_lock_floor.sql
+
+create function pgq._lock_floor(queue_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The snapshot of such a session may be older than the newest floors.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return false;
+    end if;
+
+    perform
+    from pgq.queue_floor_lock as l
+    where l.queue_id = _lock_floor.queue_id
+    for no key update skip locked;
+
+    return found;
+end
+$$;
+
+comment on function pgq._lock_floor(bigint) is
+'Locks the floors of a queue until the transaction ends; false: another transaction has them, or
+this one cannot see the newest.';
+
 -- ==== sql/queue/_raise_floor.sql
 
-create function pgq._raise_floor(queue_id bigint, label text, moment timestamptz)
+create function pgq._raise_floor(queue_id bigint, moment timestamptz)
 returns void
 language plpgsql
 volatile
@@ -10488,9 +10559,7 @@ as $$
 #variable_conflict use_column
 declare
     state pgq.queue_floor;
-    common pgq.queue_floor;
     snapshot pg_snapshot;
-    place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
@@ -10499,17 +10568,8 @@ declare
         _raise_floor.moment, _raise_floor.moment - (clock_timestamp() - now())
     );
 begin
-    -- This session's snapshot may be older than the newest row.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        return;
-    end if;
-
     -- When another claim is raising it at this moment, this one leaves it alone.
-    perform
-    from pgq.queue_floor_lock as l
-    where l.queue_id = _raise_floor.queue_id
-    for no key update skip locked;
-    if not found then
+    if not pgq._lock_floor(_raise_floor.queue_id) then
         return;
     end if;
 
@@ -10518,39 +10578,10 @@ begin
     into state
     from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
-        and f.label = place
+        and f.label = ''
     order by f.seq desc
     limit 1;
     snapshot := pg_current_snapshot();
-
-    if _raise_floor.label is not null then
-        -- What holds for all jobs holds for those of a label.
-        select f.*
-        into common
-        from pgq.queue_floor as f
-        where f.queue_id = _raise_floor.queue_id
-            and f.label = ''
-        order by f.seq desc
-        limit 1;
-
-        if common.recorded_at > pgq._clock() then
-            return;
-        end if;
-        if state.seq is null then
-            state := common;
-            state.seq := 0;
-            state.recorded_at := '-infinity';
-        end if;
-        state.safe_at := greatest(state.safe_at, common.safe_at);
-        for number in 1 .. 10 loop
-            if (common.floor_times[number], common.floor_ids[number])
-                > (state.floor_times[number], state.floor_ids[number])
-            then
-                state.floor_times[number] := common.floor_times[number];
-                state.floor_ids[number] := common.floor_ids[number];
-            end if;
-        end loop;
-    end if;
 
     if state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
@@ -10583,68 +10614,35 @@ begin
 
     -- The floor rises to the first job that can still be claimed, or else to where it is safe;
     -- not looking further, for there stand the leases of finished jobs.
-    if _raise_floor.label is null then
-        select
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_time
-                    else coalesce(j.visible_at, state.safe_at)
-                end
-                order by f.place
-            ),
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_id
-                    else coalesce(j.job_id, 0)
-                end
-                order by f.place
-            )
-        into state.floor_times, state.floor_ids
-        from unnest(state.floor_times, state.floor_ids)
-            with ordinality as f (floor_time, floor_id, place)
-        left join lateral (
-            select k.visible_at, k.job_id
-            from pgq.job as k
-            where k.queue_id = _raise_floor.queue_id
-                and k.priority = f.place - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and k.visible_at < state.safe_at
-                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true;
-    else
-        select
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_time
-                    else coalesce(j.visible_at, state.safe_at)
-                end
-                order by f.place
-            ),
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_id
-                    else coalesce(j.job_id, 0)
-                end
-                order by f.place
-            )
-        into state.floor_times, state.floor_ids
-        from unnest(state.floor_times, state.floor_ids)
-            with ordinality as f (floor_time, floor_id, place)
-        left join lateral (
-            select k.visible_at, k.job_id
-            from pgq.job as k
-            where -k.queue_id = -_raise_floor.queue_id
-                and k.label = _raise_floor.label
-                and k.priority = f.place - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and k.visible_at < state.safe_at
-                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true;
-    end if;
+    select
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_time
+                else coalesce(j.visible_at, state.safe_at)
+            end
+            order by f.place
+        ),
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_id
+                else coalesce(j.job_id, 0)
+            end
+            order by f.place
+        )
+    into state.floor_times, state.floor_ids
+    from unnest(state.floor_times, state.floor_ids)
+        with ordinality as f (floor_time, floor_id, place)
+    left join lateral (
+        select k.visible_at, k.job_id
+        from pgq.job as k
+        where k.queue_id = _raise_floor.queue_id
+            and k.priority = f.place - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.job_id
+        limit 1
+    ) as j on true;
 
     insert into pgq.queue_floor (
         queue_id,
@@ -10659,7 +10657,7 @@ begin
     )
     values (
         _raise_floor.queue_id,
-        place,
+        '',
         state.seq + 1,
         state.floor_times,
         state.floor_ids,
@@ -10672,14 +10670,164 @@ begin
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
+        and f.label = ''
+        and f.seq = state.seq - 63;
+end
+$$;
+
+comment on function pgq._raise_floor(bigint, timestamptz) is
+'Raises the floors of a queue as far as is proved safe.';
+
+-- ==== sql/queue/_raise_label_floor.sql
+
+create function pgq._raise_label_floor(queue_id bigint, label text, moment timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    common pgq.queue_floor;
+    state pgq.queue_floor;
+    place text collate "C" := '=' || _raise_label_floor.label;
+    times timestamptz[];
+    ids bigint[];
+begin
+    if not pgq._lock_floor(_raise_label_floor.queue_id) then
+        return;
+    end if;
+
+    -- A new statement: its snapshot is younger than the lock.
+    select f.*
+    into common
+    from pgq.queue_floor as f
+    where f.queue_id = _raise_label_floor.queue_id
+        and f.label = ''
+    order by f.seq desc
+    limit 1;
+
+    -- First those of all claims: perhaps nobody claims without a label. It is there that a clock
+    -- which was set back is noticed.
+    if common.recorded_at < _raise_label_floor.moment - interval '20 milliseconds'
+        or common.recorded_at > pgq._clock()
+    then
+        perform pgq._raise_floor(_raise_label_floor.queue_id, _raise_label_floor.moment);
+        select f.*
+        into common
+        from pgq.queue_floor as f
+        where f.queue_id = _raise_label_floor.queue_id
+            and f.label = ''
+        order by f.seq desc
+        limit 1;
+    end if;
+
+    select f.*
+    into state
+    from pgq.queue_floor as f
+    where f.queue_id = _raise_label_floor.queue_id
+        and f.label = place
+    order by f.seq desc
+    limit 1;
+
+    if common.recorded_at > _raise_label_floor.moment
+        or (
+            state.recorded_at > _raise_label_floor.moment
+            and state.recorded_at <= pgq._clock()
+        )
+    then
+        -- A claim that began later was here first.
+        return;
+    end if;
+
+    -- What holds for all jobs holds for those of a label. Where the clock was set back, they may
+    -- stand below the label's own floors.
+    if state.recorded_at <= _raise_label_floor.moment then
+        for number in 1 .. 10 loop
+            if (common.floor_times[number], common.floor_ids[number])
+                > (state.floor_times[number], state.floor_ids[number])
+            then
+                state.floor_times[number] := common.floor_times[number];
+                state.floor_ids[number] := common.floor_ids[number];
+            end if;
+        end loop;
+    else
+        state.floor_times := common.floor_times;
+        state.floor_ids := common.floor_ids;
+    end if;
+
+    -- They rise as those of all claims do: to the label's first job that can still be delivered, or
+    -- else to where it is proved safe for all.
+    select
+        array_agg(
+            case
+                when f.floor_time >= common.safe_at then f.floor_time
+                else coalesce(j.visible_at, common.safe_at)
+            end
+            order by f.place
+        ),
+        array_agg(
+            case
+                when f.floor_time >= common.safe_at then f.floor_id
+                else coalesce(j.job_id, 0)
+            end
+            order by f.place
+        )
+    into times, ids
+    from unnest(state.floor_times, state.floor_ids)
+        with ordinality as f (floor_time, floor_id, place)
+    left join lateral (
+        select k.visible_at, k.job_id
+        from pgq.job as k
+        where -k.queue_id = -_raise_label_floor.queue_id
+            and k.label = _raise_label_floor.label collate "C"
+            and k.priority = f.place - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at < common.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_label_floor.moment)
+        order by k.visible_at, k.job_id
+        limit 1
+    ) as j on true;
+
+    -- Only where a job of other claims keeps the floors of all low does a label need its own.
+    if state.seq is null and times = common.floor_times and ids = common.floor_ids then
+        return;
+    end if;
+
+    insert into pgq.queue_floor (
+        queue_id,
+        label,
+        seq,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
+    )
+    values (
+        _raise_label_floor.queue_id,
+        place,
+        coalesce(state.seq, 0) + 1,
+        times,
+        ids,
+        _raise_label_floor.moment,
+        common.safe_at,
+        common.candidate_at,
+        common.candidate_xid
+    );
+
+    -- One row goes for each that comes, found by its number, so no dead rows are walked.
+    delete from pgq.queue_floor as f
+    where f.queue_id = _raise_label_floor.queue_id
         and f.label = place
         and f.seq = state.seq - 63;
 end
 $$;
 
-comment on function pgq._raise_floor(bigint, text, timestamptz) is
-'Raises the floors of a queue as far as is proved safe: those of all claims, or those of claims that
-ask for a label.';
+comment on function pgq._raise_label_floor(bigint, text, timestamptz) is
+'Raises the floors of claims that ask for a label, and before them those of all claims.';
 
 -- ==== sql/queue/_claim_jobs.sql
 
@@ -10710,6 +10858,7 @@ declare
     common_ids bigint[];
     times timestamptz[];
     ids bigint[];
+    common_raised_at timestamptz;
     raised_at timestamptz;
     token uuid := gen_random_uuid();
     moment timestamptz := pgq._clock();
@@ -10732,7 +10881,14 @@ begin
         f.floor_times,
         f.floor_ids,
         f.recorded_at
-    into target_id, keep, most_attempts, paused, common_times, common_ids, raised_at
+    into
+        target_id,
+        keep,
+        most_attempts,
+        paused,
+        common_times,
+        common_ids,
+        common_raised_at
     from pgq.queue as q
     cross join lateral (
         select g.floor_times, g.floor_ids, g.recorded_at
@@ -10768,7 +10924,7 @@ begin
                 ),
                 ids
             ),
-            coalesce(min(f.recorded_at), '-infinity')
+            min(f.recorded_at)
         into times, ids, raised_at
         from (
             select h.floor_times, h.floor_ids, h.recorded_at
@@ -10832,10 +10988,14 @@ begin
         ) as c;
     end if;
 
-    -- Now and then, and less often when there is nothing to do.
-    raising := raised_at < moment - interval '20 milliseconds'
-        and (places is not null or raised_at < moment - interval '5 seconds')
-        or raised_at > moment;
+    -- Now and then, and less often when there is nothing to do. A label may have no floors of its
+    -- own: it gets them when it has jobs.
+    raising := coalesce(raised_at, common_raised_at) < moment - interval '20 milliseconds'
+        and (
+            places is not null
+            or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
+        )
+        or greatest(raised_at, common_raised_at) > moment;
 
     -- Where those that had all their attempts stand before all others, claims would walk them for
     -- ever.
@@ -11890,7 +12050,11 @@ begin
     end loop;
 
     if raising then
-        perform pgq._raise_floor(target_id, _claim_jobs.label, moment);
+        if _claim_jobs.label is null or (raised_at is null and places is null) then
+            perform pgq._raise_floor(target_id, moment);
+        else
+            perform pgq._raise_label_floor(target_id, _claim_jobs.label, moment);
+        end if;
     end if;
 end
 $$;
@@ -12048,7 +12212,7 @@ begin
                     return;
                 end if;
 
-                perform pgq._raise_floor(target_id, null, moment);
+                perform pgq._raise_floor(target_id, moment);
             end if;
 
             if leaf = 0 then
@@ -14018,7 +14182,7 @@ begin
                     return;
                 end if;
 
-                perform pgq._raise_floor(target_id, null, moment);
+                perform pgq._raise_floor(target_id, moment);
             end if;
 
             if leaf = 0 then
@@ -15776,40 +15940,65 @@ says whether there was one.';
 
 -- ==== sql/queue/_sweep_labels.sql
 
-create function pgq._sweep_labels(queue_id bigint, moment timestamptz)
+create function pgq._sweep_labels(queue_id bigint, max_labels bigint, moment timestamptz)
 returns void
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    before text collate "C";
+    swept text collate "C";
+    stranded boolean;
 begin
-    -- Nobody has claimed by these for a day.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label <> ''
-        and f.recorded_at < _sweep_labels.moment - interval '1 day';
+    select l.swept_label
+    into before
+    from pgq.queue_floor_lock as l
+    where l.queue_id = _sweep_labels.queue_id;
 
-    -- Should the clock have been set back, a job may stand below the floor of its label, which then
-    -- starts again.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label in (
-            select g.label
+    swept := before;
+    for number in 1 .. _sweep_labels.max_labels loop
+        -- The next label that has floors or jobs. Behind a label comes first what begins with it
+        -- and goes on with the lowest character.
+        swept := least(
+            (
+                select substring(f.label from 2)
+                from pgq.queue_floor as f
+                where f.queue_id = _sweep_labels.queue_id
+                    and f.label >= coalesce('=' || swept || E'\x01', '=')
+                order by f.label
+                limit 1
+            ),
+            (
+                select j.label
+                from pgq.job as j
+                where -j.queue_id = -_sweep_labels.queue_id
+                    and j.label >= coalesce(swept || E'\x01', '')
+                order by j.label
+                limit 1
+            )
+        );
+        exit when swept is null;
+
+        -- Should the clock have been set back, a job may stand below; they then start again.
+        stranded := exists (
+            select
             from (
-                select distinct on (h.label) h.label, h.floor_times, h.floor_ids
-                from pgq.queue_floor as h
-                where h.queue_id = _sweep_labels.queue_id
-                    and h.label <> ''
-                order by h.label, h.seq desc
-            ) as g
-            cross join lateral unnest(g.floor_times, g.floor_ids)
+                select g.floor_times, g.floor_ids
+                from pgq.queue_floor as g
+                where g.queue_id = _sweep_labels.queue_id
+                    and g.label = '=' || swept
+                order by g.seq desc
+                limit 1
+            ) as f
+            cross join lateral unnest(f.floor_times, f.floor_ids)
                 with ordinality as p (floor_time, floor_id, place)
             cross join lateral (
                 select k.visible_at, k.job_id
                 from pgq.job as k
                 where -k.queue_id = -_sweep_labels.queue_id
-                    and k.label = substring(g.label from 2)
+                    and k.label = swept
                     and k.priority = p.place - 1
                 order by k.visible_at, k.job_id
                 limit 1
@@ -15817,45 +16006,37 @@ begin
             where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
         );
 
-    -- The labels that there are, found one after the other.
-    perform pgq._raise_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
-    from (
-        with recursive present as (
-            (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label is not null
-                order by j.label
-                limit 1
-            )
-            union all
-            select (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label > p.label
-                order by j.label
-                limit 1
-            )
-            from present as p
-            where p.label is not null
-        )
+        -- Or nobody has claimed by them for a day.
+        delete from pgq.queue_floor as f
+        where f.queue_id = _sweep_labels.queue_id
+            and f.label = '=' || swept
+            and (stranded or f.recorded_at < _sweep_labels.moment - interval '1 day');
 
-        select p.label
-        from present as p
-        where p.label is not null
-        limit 1000
-    ) as l;
+        if exists (
+            select
+            from pgq.job as j
+            where -j.queue_id = -_sweep_labels.queue_id
+                and j.label = swept
+        )
+        then
+            perform pgq._raise_label_floor(_sweep_labels.queue_id, swept, _sweep_labels.moment);
+        end if;
+    end loop;
+
+    update pgq.queue_floor_lock as l
+    set swept_label = swept
+    where l.queue_id = _sweep_labels.queue_id
+        and l.swept_label is distinct from swept;
 end
 $$;
 
-comment on function pgq._sweep_labels(bigint, timestamptz) is
-'The part of cleanup that raises and lowers the floors of claims by label.';
+comment on function pgq._sweep_labels(bigint, bigint, timestamptz) is
+'The part of cleanup that raises and lowers the floors of claims by label: of so many labels, from
+where the last call ended.';
 
 -- ==== sql/queue/_sweep_floors.sql
 
-create function pgq._sweep_floors(moment timestamptz)
+create function pgq._sweep_floors()
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -15866,27 +16047,34 @@ declare
     target record;
 begin
     for target in
-        select q.queue_id, q.queue
+        -- The queues share the number of labels that one call looks at.
+        select q.queue_id, q.queue, 1 + 1000 / count(*) over () as labels
         from pgq.queue as q
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
+            or exists (
+                select
+                from pgq.queue_floor as f
+                where f.queue_id = q.queue_id
+                    and f.label > ''
+            )
     loop
-        -- Workers may not be able to raise the floor themselves.
-        perform pgq._raise_floor(target.queue_id, null, _sweep_floors.moment);
-        perform pgq._sweep_labels(target.queue_id, _sweep_floors.moment);
+        continue when not pgq._lock_floor(target.queue_id);
 
-        perform
-        from pgq.queue_floor_lock as l
-        where l.queue_id = target.queue_id
-        for no key update skip locked;
+        -- Workers may not be able to raise the floor themselves. The clock is read behind the lock:
+        -- no claim that begins later is here first.
+        perform pgq._raise_floor(target.queue_id, pgq._clock());
 
-        if found and pgq._lower_floor(target.queue_id) then
+        if pgq._lower_floor(target.queue_id) then
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
+
+        -- Behind the others, from which those of labels are raised.
+        perform pgq._sweep_labels(target.queue_id, target.labels, pgq._clock());
     end loop;
 end
 $$;
 
-comment on function pgq._sweep_floors(timestamptz) is
+comment on function pgq._sweep_floors() is
 'The part of cleanup that raises the floors of queues, and lowers those above a job that no claim
 would find.';
 
@@ -15928,7 +16116,7 @@ begin
 
     return query
     select r.*
-    from pgq._sweep_floors(_clean_jobs.moment) as r;
+    from pgq._sweep_floors() as r;
 
     return query
     with old as materialized (

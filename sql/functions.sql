@@ -98,6 +98,7 @@
 \ir queue/_check_leases.sql
 \ir queue/_check_outcome.sql
 \ir queue/_check_label.sql
+\ir queue/_shortest.sql
 \ir queue/_check_queue_settings.sql
 
 -- The queue: queues
@@ -120,7 +121,9 @@
 \ir queue/_bury.sql
 \ir queue/_bury_exhausted.sql
 \ir queue/_bury_front.sql
+\ir queue/_lock_floor.sql
 \ir queue/_raise_floor.sql
+\ir queue/_raise_label_floor.sql
 \ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
 \ir queue/_still_leased.sql

@@ -24,14 +24,19 @@ begin
     end if;
     if _check_queue_settings.settings.job_ttl is not null then
         perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
-        if _check_queue_settings.settings.delay >= _check_queue_settings.settings.job_ttl then
+        -- Whenever both are added to a moment.
+        if pgq._shortest(
+            _check_queue_settings.settings.job_ttl - _check_queue_settings.settings.delay
+        ) <= interval '0'
+        then
             raise exception 'argument "delay" must be shorter than "job_ttl"'
                 using errcode = '22023',
                     detail = format(
                         'Delay: %s; job_ttl: %s.',
                         _check_queue_settings.settings.delay,
                         _check_queue_settings.settings.job_ttl
-                    );
+                    ),
+                    hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
         end if;
     end if;
 end

@@ -25,6 +25,7 @@ declare
     common_ids bigint[];
     times timestamptz[];
     ids bigint[];
+    common_raised_at timestamptz;
     raised_at timestamptz;
     token uuid := gen_random_uuid();
     moment timestamptz := pgq._clock();
@@ -47,7 +48,14 @@ begin
         f.floor_times,
         f.floor_ids,
         f.recorded_at
-    into target_id, keep, most_attempts, paused, common_times, common_ids, raised_at
+    into
+        target_id,
+        keep,
+        most_attempts,
+        paused,
+        common_times,
+        common_ids,
+        common_raised_at
     from pgq.queue as q
     cross join lateral (
         select g.floor_times, g.floor_ids, g.recorded_at
@@ -83,7 +91,7 @@ begin
                 ),
                 ids
             ),
-            coalesce(min(f.recorded_at), '-infinity')
+            min(f.recorded_at)
         into times, ids, raised_at
         from (
             select h.floor_times, h.floor_ids, h.recorded_at
@@ -147,10 +155,14 @@ begin
         ) as c;
     end if;
 
-    -- Now and then, and less often when there is nothing to do.
-    raising := raised_at < moment - interval '20 milliseconds'
-        and (places is not null or raised_at < moment - interval '5 seconds')
-        or raised_at > moment;
+    -- Now and then, and less often when there is nothing to do. A label may have no floors of its
+    -- own: it gets them when it has jobs.
+    raising := coalesce(raised_at, common_raised_at) < moment - interval '20 milliseconds'
+        and (
+            places is not null
+            or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
+        )
+        or greatest(raised_at, common_raised_at) > moment;
 
     -- Where those that had all their attempts stand before all others, claims would walk them for
     -- ever.
@@ -253,7 +265,11 @@ begin
     end loop;
 
     if raising then
-        perform pgq._raise_floor(target_id, _claim_jobs.label, moment);
+        if _claim_jobs.label is null or (raised_at is null and places is null) then
+            perform pgq._raise_floor(target_id, moment);
+        else
+            perform pgq._raise_label_floor(target_id, _claim_jobs.label, moment);
+        end if;
     end if;
 end
 $$;

@@ -34,7 +34,7 @@ begin
 
     return query
     select r.*
-    from pgq._sweep_floors(_clean_jobs.moment) as r;
+    from pgq._sweep_floors() as r;
 
     return query
     with old as materialized (

@@ -1,4 +1,4 @@
-create function pgq._raise_floor(queue_id bigint, label text, moment timestamptz)
+create function pgq._raise_floor(queue_id bigint, moment timestamptz)
 returns void
 language plpgsql
 volatile
@@ -8,9 +8,7 @@ as $$
 #variable_conflict use_column
 declare
     state pgq.queue_floor;
-    common pgq.queue_floor;
     snapshot pg_snapshot;
-    place text := coalesce('=' || _raise_floor.label, '');
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
@@ -19,17 +17,8 @@ declare
         _raise_floor.moment, _raise_floor.moment - (clock_timestamp() - now())
     );
 begin
-    -- This session's snapshot may be older than the newest row.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        return;
-    end if;
-
     -- When another claim is raising it at this moment, this one leaves it alone.
-    perform
-    from pgq.queue_floor_lock as l
-    where l.queue_id = _raise_floor.queue_id
-    for no key update skip locked;
-    if not found then
+    if not pgq._lock_floor(_raise_floor.queue_id) then
         return;
     end if;
 
@@ -38,39 +27,10 @@ begin
     into state
     from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
-        and f.label = place
+        and f.label = ''
     order by f.seq desc
     limit 1;
     snapshot := pg_current_snapshot();
-
-    if _raise_floor.label is not null then
-        -- What holds for all jobs holds for those of a label.
-        select f.*
-        into common
-        from pgq.queue_floor as f
-        where f.queue_id = _raise_floor.queue_id
-            and f.label = ''
-        order by f.seq desc
-        limit 1;
-
-        if common.recorded_at > pgq._clock() then
-            return;
-        end if;
-        if state.seq is null then
-            state := common;
-            state.seq := 0;
-            state.recorded_at := '-infinity';
-        end if;
-        state.safe_at := greatest(state.safe_at, common.safe_at);
-        for number in 1 .. 10 loop
-            if (common.floor_times[number], common.floor_ids[number])
-                > (state.floor_times[number], state.floor_ids[number])
-            then
-                state.floor_times[number] := common.floor_times[number];
-                state.floor_ids[number] := common.floor_ids[number];
-            end if;
-        end loop;
-    end if;
 
     if state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
@@ -103,68 +63,35 @@ begin
 
     -- The floor rises to the first job that can still be claimed, or else to where it is safe;
     -- not looking further, for there stand the leases of finished jobs.
-    if _raise_floor.label is null then
-        select
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_time
-                    else coalesce(j.visible_at, state.safe_at)
-                end
-                order by f.place
-            ),
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_id
-                    else coalesce(j.job_id, 0)
-                end
-                order by f.place
-            )
-        into state.floor_times, state.floor_ids
-        from unnest(state.floor_times, state.floor_ids)
-            with ordinality as f (floor_time, floor_id, place)
-        left join lateral (
-            select k.visible_at, k.job_id
-            from pgq.job as k
-            where k.queue_id = _raise_floor.queue_id
-                and k.priority = f.place - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and k.visible_at < state.safe_at
-                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true;
-    else
-        select
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_time
-                    else coalesce(j.visible_at, state.safe_at)
-                end
-                order by f.place
-            ),
-            array_agg(
-                case
-                    when f.floor_time >= state.safe_at then f.floor_id
-                    else coalesce(j.job_id, 0)
-                end
-                order by f.place
-            )
-        into state.floor_times, state.floor_ids
-        from unnest(state.floor_times, state.floor_ids)
-            with ordinality as f (floor_time, floor_id, place)
-        left join lateral (
-            select k.visible_at, k.job_id
-            from pgq.job as k
-            where -k.queue_id = -_raise_floor.queue_id
-                and k.label = _raise_floor.label
-                and k.priority = f.place - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and k.visible_at < state.safe_at
-                and (k.expires_at is null or k.expires_at > _raise_floor.moment)
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as j on true;
-    end if;
+    select
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_time
+                else coalesce(j.visible_at, state.safe_at)
+            end
+            order by f.place
+        ),
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_id
+                else coalesce(j.job_id, 0)
+            end
+            order by f.place
+        )
+    into state.floor_times, state.floor_ids
+    from unnest(state.floor_times, state.floor_ids)
+        with ordinality as f (floor_time, floor_id, place)
+    left join lateral (
+        select k.visible_at, k.job_id
+        from pgq.job as k
+        where k.queue_id = _raise_floor.queue_id
+            and k.priority = f.place - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.job_id
+        limit 1
+    ) as j on true;
 
     insert into pgq.queue_floor (
         queue_id,
@@ -179,7 +106,7 @@ begin
     )
     values (
         _raise_floor.queue_id,
-        place,
+        '',
         state.seq + 1,
         state.floor_times,
         state.floor_ids,
@@ -192,11 +119,10 @@ begin
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id
-        and f.label = place
+        and f.label = ''
         and f.seq = state.seq - 63;
 end
 $$;
 
-comment on function pgq._raise_floor(bigint, text, timestamptz) is
-'Raises the floors of a queue as far as is proved safe: those of all claims, or those of claims that
-ask for a label.';
+comment on function pgq._raise_floor(bigint, timestamptz) is
+'Raises the floors of a queue as far as is proved safe.';

@@ -1,4 +1,4 @@
-create function pgq._sweep_floors(moment timestamptz)
+create function pgq._sweep_floors()
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -9,26 +9,33 @@ declare
     target record;
 begin
     for target in
-        select q.queue_id, q.queue
+        -- The queues share the number of labels that one call looks at.
+        select q.queue_id, q.queue, 1 + 1000 / count(*) over () as labels
         from pgq.queue as q
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
+            or exists (
+                select
+                from pgq.queue_floor as f
+                where f.queue_id = q.queue_id
+                    and f.label > ''
+            )
     loop
-        -- Workers may not be able to raise the floor themselves.
-        perform pgq._raise_floor(target.queue_id, null, _sweep_floors.moment);
-        perform pgq._sweep_labels(target.queue_id, _sweep_floors.moment);
+        continue when not pgq._lock_floor(target.queue_id);
 
-        perform
-        from pgq.queue_floor_lock as l
-        where l.queue_id = target.queue_id
-        for no key update skip locked;
+        -- Workers may not be able to raise the floor themselves. The clock is read behind the lock:
+        -- no claim that begins later is here first.
+        perform pgq._raise_floor(target.queue_id, pgq._clock());
 
-        if found and pgq._lower_floor(target.queue_id) then
+        if pgq._lower_floor(target.queue_id) then
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
+
+        -- Behind the others, from which those of labels are raised.
+        perform pgq._sweep_labels(target.queue_id, target.labels, pgq._clock());
     end loop;
 end
 $$;
 
-comment on function pgq._sweep_floors(timestamptz) is
+comment on function pgq._sweep_floors() is
 'The part of cleanup that raises the floors of queues, and lowers those above a job that no claim
 would find.';

@@ -1,37 +1,62 @@
-create function pgq._sweep_labels(queue_id bigint, moment timestamptz)
+create function pgq._sweep_labels(queue_id bigint, max_labels bigint, moment timestamptz)
 returns void
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    before text collate "C";
+    swept text collate "C";
+    stranded boolean;
 begin
-    -- Nobody has claimed by these for a day.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label <> ''
-        and f.recorded_at < _sweep_labels.moment - interval '1 day';
+    select l.swept_label
+    into before
+    from pgq.queue_floor_lock as l
+    where l.queue_id = _sweep_labels.queue_id;
 
-    -- Should the clock have been set back, a job may stand below the floor of its label, which then
-    -- starts again.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label in (
-            select g.label
+    swept := before;
+    for number in 1 .. _sweep_labels.max_labels loop
+        -- The next label that has floors or jobs. Behind a label comes first what begins with it
+        -- and goes on with the lowest character.
+        swept := least(
+            (
+                select substring(f.label from 2)
+                from pgq.queue_floor as f
+                where f.queue_id = _sweep_labels.queue_id
+                    and f.label >= coalesce('=' || swept || E'\x01', '=')
+                order by f.label
+                limit 1
+            ),
+            (
+                select j.label
+                from pgq.job as j
+                where -j.queue_id = -_sweep_labels.queue_id
+                    and j.label >= coalesce(swept || E'\x01', '')
+                order by j.label
+                limit 1
+            )
+        );
+        exit when swept is null;
+
+        -- Should the clock have been set back, a job may stand below; they then start again.
+        stranded := exists (
+            select
             from (
-                select distinct on (h.label) h.label, h.floor_times, h.floor_ids
-                from pgq.queue_floor as h
-                where h.queue_id = _sweep_labels.queue_id
-                    and h.label <> ''
-                order by h.label, h.seq desc
-            ) as g
-            cross join lateral unnest(g.floor_times, g.floor_ids)
+                select g.floor_times, g.floor_ids
+                from pgq.queue_floor as g
+                where g.queue_id = _sweep_labels.queue_id
+                    and g.label = '=' || swept
+                order by g.seq desc
+                limit 1
+            ) as f
+            cross join lateral unnest(f.floor_times, f.floor_ids)
                 with ordinality as p (floor_time, floor_id, place)
             cross join lateral (
                 select k.visible_at, k.job_id
                 from pgq.job as k
                 where -k.queue_id = -_sweep_labels.queue_id
-                    and k.label = substring(g.label from 2)
+                    and k.label = swept
                     and k.priority = p.place - 1
                 order by k.visible_at, k.job_id
                 limit 1
@@ -39,38 +64,30 @@ begin
             where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
         );
 
-    -- The labels that there are, found one after the other.
-    perform pgq._raise_floor(_sweep_labels.queue_id, l.label, _sweep_labels.moment)
-    from (
-        with recursive present as (
-            (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label is not null
-                order by j.label
-                limit 1
-            )
-            union all
-            select (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label > p.label
-                order by j.label
-                limit 1
-            )
-            from present as p
-            where p.label is not null
-        )
+        -- Or nobody has claimed by them for a day.
+        delete from pgq.queue_floor as f
+        where f.queue_id = _sweep_labels.queue_id
+            and f.label = '=' || swept
+            and (stranded or f.recorded_at < _sweep_labels.moment - interval '1 day');
 
-        select p.label
-        from present as p
-        where p.label is not null
-        limit 1000
-    ) as l;
+        if exists (
+            select
+            from pgq.job as j
+            where -j.queue_id = -_sweep_labels.queue_id
+                and j.label = swept
+        )
+        then
+            perform pgq._raise_label_floor(_sweep_labels.queue_id, swept, _sweep_labels.moment);
+        end if;
+    end loop;
+
+    update pgq.queue_floor_lock as l
+    set swept_label = swept
+    where l.queue_id = _sweep_labels.queue_id
+        and l.swept_label is distinct from swept;
 end
 $$;
 
-comment on function pgq._sweep_labels(bigint, timestamptz) is
-'The part of cleanup that raises and lowers the floors of claims by label.';
+comment on function pgq._sweep_labels(bigint, bigint, timestamptz) is
+'The part of cleanup that raises and lowers the floors of claims by label: of so many labels, from
+where the last call ended.';

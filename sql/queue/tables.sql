@@ -67,8 +67,9 @@ with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
 -- The negative id is in no other index: so a claim by label cannot but use this one, where an old
--- or a missing statistic might lead it along all jobs of the queue.
-create index job_label on pgq.job (label, (-queue_id), priority, visible_at, job_id)
+-- or a missing statistic might lead it along all jobs of the queue. It stands before the label, so
+-- that the labels of a queue are found one after the other.
+create index job_label on pgq.job ((-queue_id), label, priority, visible_at, job_id)
 where label is not null;
 -- Those on their last attempt, who become dead letters when their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
@@ -143,11 +144,14 @@ comment on column pgq.job_archive.partition_id is
 comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
 
 create table pgq.queue_floor_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    swept_label text collate "C"
 );
 
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
+comment on column pgq.queue_floor_lock.swept_label is
+'The label whose floors cleanup looked at last; null: it begins with the first one.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
@@ -166,7 +170,8 @@ comment on table pgq.queue_floor is
 'Below which visible_at and job_id no claimable job exists, as a journal.
 The row with the highest seq counts.';
 comment on column pgq.queue_floor.label is
-'For which claims: empty: for all; = and a label: for those that ask for it.';
+'For which claims: empty: for all; = and a label: for those that ask for it, which have floors of
+their own only where they may stand above those of all.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';

@@ -213,6 +213,32 @@ def test_jobs_given_back_are_found(
     assert claim_one(connection, queue).job_id == job_id
 
 
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("others", ["waiting", "claimed"])
+def test_claims_by_label_notice_it(
+    connection: Session, stepping: AnyClock, step: str, others: str
+) -> None:
+    """After the step nobody else claims, who could set right the floors of all claims."""
+    queue = new_queue(connection)
+    enqueue(connection, queue, "other", label="other")
+    for _ in range(5):
+        enqueue(connection, queue, label="x")
+        if others == "claimed":
+            enqueue(connection, queue)
+            claim(connection, queue, 10)
+            enqueue(connection, queue, label="x")
+        assert len(claim(connection, queue, 10, label="x")) == 1
+        time.sleep(PAUSE)
+    stepping.advance(step)
+    job_id = enqueue(connection, queue, label="x")
+    found = [job.job_id for _ in range(2) for job in claim(connection, queue, 10, label="x")]
+    assert found == [job_id]
+    for _ in range(3):
+        time.sleep(PAUSE)
+        job_id = enqueue(connection, queue, label="x")
+        assert claim_one(connection, queue, label="x").job_id == job_id
+
+
 def test_the_stepping_clock_is_one(connect: Connect, connection: Session) -> None:
     """What the tests above rest on: the step shows at once, but not in the begin of a transaction
     that is open."""

@@ -106,6 +106,35 @@ def test_a_job_enqueued_by_an_open_transaction(
     raise_floor(connection, queue)
 
 
+@pytest.mark.parametrize("others", [None, "other"])
+def test_workers_that_ask_for_a_label(
+    shared_connect: Connect, connection: Session, others: str | None
+) -> None:
+    """Nobody claims without one; beside a job that waits, their label has floors of its own."""
+    queue = new_queue(connection)
+    if others is not None:
+        enqueue(connection, queue, label=others)
+    sessions = [shared_connect() for _ in range(3)]
+    late = []
+    for number in range(40):
+        job_id = enqueue(connection, queue, label="mine")
+        assert claim_one(connection, queue, label="mine").job_id == job_id
+        if number % 10 == 5:
+            late.append(enqueue(sessions[number // 10 % 3], queue, label="mine"))
+        time.sleep(0.01)
+    for session in sessions:
+        session.commit()
+    assert [job.job_id for job in claim(connection, queue, 10, label="mine")] == late
+    [own, common] = row(
+        connection,
+        "select max(f.floor_times[1]) filter (where f.label = '=mine'),"
+        " max(f.floor_times[1]) filter (where f.label = '')"
+        " from pgq.queue_floor as f inner join pgq.queue as q using (queue_id) where q.queue = %s",
+        [queue],
+    )
+    assert own is None if others is None else own > common
+
+
 def test_a_transaction_that_wrote_before_it_enqueued(
     shared_connect: Connect, connection: Session
 ) -> None:

@@ -106,6 +106,28 @@ def test_claims_by_two_labels(
     _refuse_growth(green)
 
 
+def test_workers_that_all_ask_for_a_label(
+    reader: Reader, connection: psycopg.Connection[Any], connect: Connect
+) -> None:
+    """Nor are those slow that find fewer jobs than they want, or none of their label."""
+    connection.execute("select pgq.create_queue('work')")
+    _hold_a_snapshot(connect)
+    fewer, none = [], []
+    for _ in range(ROUNDS):
+        _enqueue(reader, JOBS_PER_ROUND + 4, labels=["blue"] * (JOBS_PER_ROUND + 4))
+        _done(reader, JOBS_PER_ROUND, label="blue")
+        # the floor rises a few times a second at most
+        for _ in range(3):
+            time.sleep(0.055)
+            _done(reader, 1, label="blue")
+        assert len(reader.call("claim_job", queue="work", max_jobs=9, label="blue")) == 1
+        fewer.append(reader.last.entries)
+        assert reader.call("claim_job", queue="work", label="green") == []
+        none.append(reader.last.entries)
+    _refuse_growth(fewer)
+    _refuse_growth(none)
+
+
 @pytest.mark.parametrize(("label", "level"), [(None, "repeatable read"), ("blue", "serializable")])
 def test_workers_with_snapshots_of_their_own(
     reader: Reader,

@@ -159,6 +159,27 @@ def test_jobs_below_the_floor(connection: Session, clock: Clock) -> None:
     assert claim_one(connection, queue).payload == "stranded"
 
 
+@pytest.mark.parametrize("others", ["waiting", "claimed"])
+def test_labelled_jobs_below_the_floor(connection: Session, clock: Clock, others: str) -> None:
+    """Below that of their label, or that of all claims: one cleanup finds them as well."""
+    queue = new_queue(connection)
+    if others == "waiting":
+        enqueue(connection, queue, "other", label="other")
+    for _ in range(4):
+        for label in ["x", "x" if others == "waiting" else None]:
+            enqueue(connection, queue, label="x")
+            job = claim_one(connection, queue, label=label)
+            connection.ack(job_id=job.job_id, lease_token=job.lease_token)
+        clock.advance("1 minute")
+    clock.advance("-150 seconds")
+    enqueue(connection, queue, "stranded", label="x")
+    clock.advance("10 minutes")
+    assert claim(connection, queue, label="x") == []
+    lowered = [] if others == "waiting" else [("floor lowered", queue, 1)]
+    assert connection.cleanup() == lowered
+    assert claim_one(connection, queue, label="x").payload == "stranded"
+
+
 def test_it_passes_by_jobs_that_others_hold(
     connect: Connect, connection: Session, clock: Clock
 ) -> None:

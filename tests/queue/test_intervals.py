@@ -12,7 +12,7 @@ import pytest
 
 from support.clock import Clock
 from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, settings, stats
-from support.session import Session, new_name, refused, unchanged
+from support.session import Session, new_name, refused, row, unchanged
 
 # all of them compare as more than nothing
 MIXED = [
@@ -103,3 +103,58 @@ def test_parts_of_one_sign_are_welcome(connection: Session, clock: Clock, length
     assert connection.extend_lease(**arguments, lease=length)
     assert connection.nack(**arguments, delay=length)
     assert stats(connection, queue) == {"delayed": 1}
+
+
+# what is shorter on some days of the year, or by the calendar of some place, than on others
+TIGHT = [
+    ("29 days", "1 month"),
+    ("1 month", "31 days"),
+    ("365 days", "1 year"),
+    ("1 year", "366 days"),
+    ("23:30:00", "1 day"),
+    ("1 day", "24:30:00"),
+    ("27 days 23:30:00", "1 month"),
+    ("1 month 1 hour", "1 month 1 hour"),
+    ("1 month 28 days", "2 months"),
+]
+ENOUGH = [
+    ("27 days 22:30:00", "1 month"),
+    ("1 month", "31 days 02:00:00"),
+    ("364 days", "1 year"),
+    ("1 year", "367 days"),
+    ("22:30:00", "1 day"),
+    ("1 day", "25:30:00"),
+    ("13 days 22:30:00", "14 days"),
+    ("1 month", "1 month 1 second"),
+    ("1 day", "1 day 1 second"),
+    ("0", "1 microsecond"),
+]
+# one of a change to summer time, one back, and the ends of months
+DAYS = """
+    select exists (
+        select
+        from generate_series(timestamptz '2027-01-01', '2028-12-31', '1 hour') as m
+        where m + %(delay)s::interval >= m + %(job_ttl)s::interval
+    )
+"""
+
+
+@pytest.mark.parametrize(("delay", "job_ttl"), TIGHT)
+def test_a_delay_that_may_outlast_the_job(connection: Session, delay: str, job_ttl: str) -> None:
+    """The job would expire before it is due, were it enqueued on the wrong day."""
+    connection.execute("set timezone = 'Europe/Berlin'")
+    both: dict[str, Any] = {"delay": delay, "job_ttl": job_ttl}
+    assert row(connection, DAYS, both) == (True,)
+    with unchanged(connection):
+        refused("22023", connection.create_queue, queue=new_name("queue"), **both)
+    queue = new_queue(connection)
+    with unchanged(connection):
+        refused("22023", connection.alter_queue, queue=queue, **both)
+
+
+@pytest.mark.parametrize(("delay", "job_ttl"), ENOUGH)
+def test_a_delay_that_never_does(connection: Session, delay: str, job_ttl: str) -> None:
+    connection.execute("set timezone = 'Europe/Berlin'")
+    both: dict[str, Any] = {"delay": delay, "job_ttl": job_ttl}
+    assert row(connection, DAYS, both) == (False,)
+    new_queue(connection, **both)

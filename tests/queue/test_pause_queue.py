@@ -27,7 +27,7 @@ def test_nothing_is_given_out(connection: Session, queue: str) -> None:
 
 
 def test_again_changes_nothing(connection: Session, queue: str) -> None:
-    [before] = connection.list_queues()
+    [before] = [one for one in connection.list_queues() if one.queue == queue]
     for _ in range(2):
         assert connection.pause_queue(queue=queue) == before._replace(paused=True)
     enqueue(connection, queue)

@@ -1,0 +1,25 @@
+create function pgq._lock_floor(queue_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The snapshot of such a session may be older than the newest floors.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return false;
+    end if;
+
+    perform
+    from pgq.queue_floor_lock as l
+    where l.queue_id = _lock_floor.queue_id
+    for no key update skip locked;
+
+    return found;
+end
+$$;
+
+comment on function pgq._lock_floor(bigint) is
+'Locks the floors of a queue until the transaction ends; false: another transaction has them, or
+this one cannot see the newest.';
