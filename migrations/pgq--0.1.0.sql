@@ -592,7 +592,8 @@ create table pgq.group_partition (
     out_of_range text not null,
     trimmed_seq bigint not null default 0,
     primary key (group_id, partition),
-    unique (topic, consumer_group, partition)
+    unique (topic, consumer_group, partition),
+    unique (partition_id, consumer_group)
 );
 
 comment on table pgq.group_partition is
@@ -6226,14 +6227,12 @@ begin
         order by p.ring desc
         limit 1;
 
-        -- Not of another topic that has the name by now.
+        -- By the id: there may be another topic of that name by now.
         select g.group_id
         into target_id
         from pgq.group_partition as g
-        where g.topic = _claim.topic collate "C"
-            and g.consumer_group = _claim.consumer_group collate "C"
-            and g.partition = number
-            and g.partition_id = home_id;
+        where g.partition_id = home_id
+            and g.consumer_group = _claim.consumer_group collate "C";
 
         select
             j.seq,
@@ -7084,14 +7083,12 @@ begin
         order by p.ring desc
         limit 1;
 
-        -- Not of another topic that has the name by now.
+        -- By the id: there may be another topic of that name by now.
         select g.group_id
         into target_id
         from pgq.group_partition as g
-        where g.topic = consume.topic collate "C"
-            and g.consumer_group = consume.consumer_group collate "C"
-            and g.partition = number
-            and g.partition_id = home_id;
+        where g.partition_id = home_id
+            and g.consumer_group = consume.consumer_group collate "C";
 
         select
             j.seq,

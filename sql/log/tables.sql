@@ -107,7 +107,8 @@ create table pgq.group_partition (
     out_of_range text not null,
     trimmed_seq bigint not null default 0,
     primary key (group_id, partition),
-    unique (topic, consumer_group, partition)
+    unique (topic, consumer_group, partition),
+    unique (partition_id, consumer_group)
 );
 
 comment on table pgq.group_partition is
