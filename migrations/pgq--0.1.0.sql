@@ -635,8 +635,11 @@ comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
 
 create table pgq.view_key (
-    key uuid primary key
+    key uuid not null
 );
+
+-- A key of one row would be slower to look up than the row. Why it is needed: see bulk_producer.
+alter table pgq.view_key replica identity full;
 
 insert into pgq.view_key (key)
 values (gen_random_uuid());
