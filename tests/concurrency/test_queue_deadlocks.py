@@ -136,8 +136,7 @@ def test_a_batch_over_several_segments(
     jobs = claim(connection, queue, 10, lease="1 day")
     ids, token = [job.job_id for job in jobs], jobs[0].lease_token
     segments = [
-        segment
-        for (segment,) in connection.execute("select segment from pgq.job order by job_id")
+        segment for (segment,) in connection.execute("select segment from pgq.job order by job_id")
     ]
     assert segments[0] == segments[4] != segments[2]
 

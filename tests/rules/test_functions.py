@@ -270,9 +270,7 @@ def test_the_search_for_raises_finds_them() -> None:
 def test_no_long_list_is_walked_for_each_row(functions: list[Function]) -> None:
     """What is not in an array is found by `except`: a kept plan of `<> all` compares each pair."""
     refuse(
-        function.signature
-        for function in functions
-        if re.search(r"<>\s*all\s*\(", function.source)
+        function.signature for function in functions if re.search(r"<>\s*all\s*\(", function.source)
     )
 
 
