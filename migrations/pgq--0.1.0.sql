@@ -693,6 +693,18 @@ comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
 
+create table pgq.lowered_queue (
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    lowered_xid xid8 not null,
+    marked_id bigint not null
+);
+
+comment on table pgq.lowered_queue is
+'Queues whose max_attempts was lowered, until cleanup has marked their jobs that have had as many.';
+comment on column pgq.lowered_queue.lowered_xid is
+'By which transaction; claims that were in progress then may know the limit before.';
+comment on column pgq.lowered_queue.marked_id is 'Up to which job_id it is done.';
+
 create sequence pgq.job_id as bigint cache 1;
 
 comment on sequence pgq.job_id is 'Ids of jobs, unique over all queues.';
@@ -9210,6 +9222,7 @@ declare
     class pgq.storage_class;
     target_id bigint;
     store_id bigint;
+    attempts_before integer;
 begin
     loop
         perform
@@ -9233,6 +9246,7 @@ begin
     into settings
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
+    attempts_before := settings.max_attempts;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -9276,6 +9290,14 @@ begin
 
     perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
 
+    if settings.max_attempts < coalesce(attempts_before, 2147483647) then
+        insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
+        values (target_id, pg_current_xact_id(), 0)
+        on conflict (queue_id) do update
+        set lowered_xid = excluded.lowered_xid,
+            marked_id = excluded.marked_id;
+    end if;
+
     return query
     select i.*
     from pgq._queue_info(alter_queue.queue collate "C") as i;
@@ -9298,8 +9320,9 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
-that are stored keep their times; a new lease counts from the next claim. Where there was no
-retention before, what is finished is kept for the new one from now on.
+that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
+lowered max_attempts already become dead letters. Where there was no retention before, what is
+finished is kept for the new one from now on.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -9336,9 +9359,8 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- In the order of their ids, as everywhere where several jobs are locked. A row that is replaced
-    -- by a new one while this waits for it is found by the next turn; what is enqueued from now on,
-    -- by cleanup.
+    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced
+    -- while this waits for it is found by the next turn; what is enqueued from now on, by cleanup.
     loop
         with doomed as materialized (
             select j.job_id
@@ -10392,13 +10414,15 @@ READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_bury.sql
 
-create function pgq._bury(job_ids bigint[], attempts integer, error text)
+create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean)
 returns void
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    ran_out constant text := 'the lease of the last attempt ran out';
 begin
     with gone as (
         delete from pgq.job as j
@@ -10425,21 +10449,24 @@ begin
         g.log_offset,
         g.segment,
         g.priority,
-        least(g.attempt, _bury.attempts),
+        g.attempt - _bury.uncounted,
         pgq._clock(),
         g.label,
         case
+            -- A nack has said why.
+            when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
             -- It was redriven after it had ended in the same way.
-            when right(g.last_error, length(_bury.error)) = _bury.error then g.last_error
-            else nullif(concat_ws(E'\n', g.last_error, _bury.error), '')
+            when right(g.last_error, length(ran_out)) = ran_out then g.last_error
+            else concat_ws(E'\n', g.last_error, ran_out)
         end
     from gone as g;
 end
 $$;
 
-comment on function pgq._bury(bigint[], integer, text) is
-'Moves jobs, whose rows the caller has locked, to the dead ones; what happened last is added to the
-error of the last nack.';
+comment on function pgq._bury(bigint[], integer, boolean) is
+'Moves jobs, whose rows the caller has locked, to the dead ones. uncounted: deliveries that came to
+nothing; lost: whether a lease ran out, which is added to the error of the last nack; null: where
+the row has a lease token.';
 
 -- ==== sql/queue/_bury_exhausted.sql
 
@@ -10463,9 +10490,7 @@ begin
     );
 
     if cardinality(exhausted) > 0 then
-        perform pgq._bury(
-            exhausted, _bury_exhausted.max_attempts, 'the lease of the last attempt ran out'
-        );
+        perform pgq._bury(exhausted, 0, null);
     end if;
     return cardinality(exhausted);
 end
@@ -12100,6 +12125,7 @@ declare
     delivery integer;
     job_label text;
     job_error text;
+    was_leased boolean;
     keep_until timestamptz;
 begin
     if claim_job.lease is not null then
@@ -12154,8 +12180,10 @@ begin
             j.segment,
             j.attempt + 1,
             j.label,
-            j.last_error
-        into number, store_id, store_offset, ends_at, leaf, delivery, job_label, job_error;
+            j.last_error,
+            j.lease_token is not null
+        into
+            number, store_id, store_offset, ends_at, leaf, delivery, job_label, job_error, was_leased;
 
         if found then
             -- The clock is read behind the lock: by now this transaction has its id, on which the
@@ -12195,9 +12223,7 @@ begin
 
             if delivery > most_attempts or not fresh then
                 if delivery > most_attempts then
-                    perform pgq._bury(
-                        array[number], most_attempts, 'the lease of the last attempt ran out'
-                    );
+                    perform pgq._bury(array[number], 1, was_leased);
 
                     return query
                     select c.*
@@ -13569,6 +13595,7 @@ declare
     delivery integer;
     job_label text;
     job_error text;
+    was_leased boolean;
     keep_until timestamptz;
     finished_queue_id bigint;
     finished_leaf integer;
@@ -14124,8 +14151,10 @@ begin
             j.segment,
             j.attempt + 1,
             j.label,
-            j.last_error
-        into number, store_id, store_offset, ends_at, leaf, delivery, job_label, job_error;
+            j.last_error,
+            j.lease_token is not null
+        into
+            number, store_id, store_offset, ends_at, leaf, delivery, job_label, job_error, was_leased;
 
         if found then
             -- The clock is read behind the lock: by now this transaction has its id, on which the
@@ -14165,9 +14194,7 @@ begin
 
             if delivery > most_attempts or not fresh then
                 if delivery > most_attempts then
-                    perform pgq._bury(
-                        array[number], most_attempts, 'the lease of the last attempt ran out'
-                    );
+                    perform pgq._bury(array[number], 1, was_leased);
 
                     return query
                     select c.*
@@ -15295,7 +15322,7 @@ begin
         from given_back as b;
 
         if exhausted is not null then
-            perform pgq._bury(exhausted, null, null);
+            perform pgq._bury(exhausted, 0, false);
         end if;
 
         return query
@@ -15614,7 +15641,7 @@ begin
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
-    -- One by its id. The queue is written as it stands in no index: an old plan might walk all of it.
+    -- The queue is written as it stands in no index: for one letter, an old plan might walk all.
     with revived as (
         delete from pgq.dead_job as d
         using (
@@ -15822,6 +15849,97 @@ $$;
 
 comment on function pgq._expire_jobs(bigint[], timestamptz) is
 'Of these jobs, removes those that are past the job_ttl of their queue and held by no worker.';
+
+-- ==== sql/queue/_mark_exhausted.sql
+
+create function pgq._mark_exhausted(max_jobs integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    note pgq.lowered_queue;
+    budget integer := _mark_exhausted.max_jobs;
+    seen integer;
+    last_id bigint;
+    wanted bigint[];
+    marked bigint[];
+begin
+    -- A claim marks a job by the limit that it has read. Those that were in progress when it was
+    -- lowered have ended; an id that is too high is from before a restore into another cluster.
+    for note in
+        select n.*
+        from pgq.lowered_queue as n
+        where n.lowered_xid < pg_snapshot_xmin(pg_current_snapshot())
+            or n.lowered_xid >= pg_snapshot_xmax(pg_current_snapshot())
+        order by n.queue_id
+        for update skip locked
+    loop
+        -- By their ids, in which they stay where they are, whatever becomes of them.
+        select
+            count(*),
+            max(j.job_id),
+            coalesce(
+                array_agg(j.job_id) filter (
+                    where j.queue_id = note.queue_id
+                    and j.attempt >= q.max_attempts
+                    and not j.last_attempt
+                ),
+                '{}'
+            )
+        into seen, last_id, wanted
+        from (
+            select k.job_id, k.queue_id, k.attempt, k.last_attempt
+            from pgq.job as k
+            where k.job_id > note.marked_id
+            order by k.job_id
+            limit budget
+        ) as j
+        inner join pgq.queue as q on q.queue_id = note.queue_id;
+
+        marked := array(
+            select j.job_id
+            from pgq.job as j
+            where j.job_id = any(wanted)
+            order by j.job_id
+            for update skip locked
+        );
+        update pgq.job as j
+        set last_attempt = true
+        where j.job_id = any(marked);
+
+        if cardinality(marked) < cardinality(wanted) then
+            -- Somebody has one locked, or has just replaced it: the next cleanup looks again.
+            update pgq.lowered_queue as n
+            set marked_id = (
+                select min(w.job_id) - 1
+                from (select unnest(wanted) except select unnest(marked)) as w (job_id)
+            )
+            where n.queue_id = note.queue_id;
+        elsif seen < budget then
+            delete from pgq.lowered_queue as n
+            where n.queue_id = note.queue_id;
+        else
+            update pgq.lowered_queue as n
+            set marked_id = last_id
+            where n.queue_id = note.queue_id;
+        end if;
+
+        budget := budget - seen;
+        if budget = 0 then
+            return cardinality(marked) = cardinality(wanted);
+        end if;
+    end loop;
+    return false;
+end
+$$;
+
+comment on function pgq._mark_exhausted(integer) is
+'Marks jobs that have had all the attempts since the max_attempts of their queue was lowered, so
+that they die like those whose last worker was lost: so many at most, and says whether there are
+more.';
 
 -- ==== sql/queue/_bury_lost.sql
 
@@ -16101,6 +16219,10 @@ begin
         ended := ended + report.amount;
         return next report;
     end loop;
+
+    if pgq._mark_exhausted(batch) then
+        return next row('more', 'jobs', 1)::pgq.cleanup_report;
+    end if;
 
     for report in
         select r.*

@@ -146,6 +146,7 @@
 -- The queue: cleaning
 \ir queue/_expired_jobs.sql
 \ir queue/_expire_jobs.sql
+\ir queue/_mark_exhausted.sql
 \ir queue/_bury_lost.sql
 \ir queue/_lower_floor.sql
 \ir queue/_sweep_labels.sql

@@ -1,10 +1,12 @@
-create function pgq._bury(job_ids bigint[], attempts integer, error text)
+create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean)
 returns void
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    ran_out constant text := 'the lease of the last attempt ran out';
 begin
     with gone as (
         delete from pgq.job as j
@@ -31,18 +33,21 @@ begin
         g.log_offset,
         g.segment,
         g.priority,
-        least(g.attempt, _bury.attempts),
+        g.attempt - _bury.uncounted,
         pgq._clock(),
         g.label,
         case
+            -- A nack has said why.
+            when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
             -- It was redriven after it had ended in the same way.
-            when right(g.last_error, length(_bury.error)) = _bury.error then g.last_error
-            else nullif(concat_ws(E'\n', g.last_error, _bury.error), '')
+            when right(g.last_error, length(ran_out)) = ran_out then g.last_error
+            else concat_ws(E'\n', g.last_error, ran_out)
         end
     from gone as g;
 end
 $$;
 
-comment on function pgq._bury(bigint[], integer, text) is
-'Moves jobs, whose rows the caller has locked, to the dead ones; what happened last is added to the
-error of the last nack.';
+comment on function pgq._bury(bigint[], integer, boolean) is
+'Moves jobs, whose rows the caller has locked, to the dead ones. uncounted: deliveries that came to
+nothing; lost: whether a lease ran out, which is added to the error of the last nack; null: where
+the row has a lease token.';

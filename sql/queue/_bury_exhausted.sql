@@ -18,9 +18,7 @@ begin
     );
 
     if cardinality(exhausted) > 0 then
-        perform pgq._bury(
-            exhausted, _bury_exhausted.max_attempts, 'the lease of the last attempt ran out'
-        );
+        perform pgq._bury(exhausted, 0, null);
     end if;
     return cardinality(exhausted);
 end

@@ -20,6 +20,10 @@ begin
         return next report;
     end loop;
 
+    if pgq._mark_exhausted(batch) then
+        return next row('more', 'jobs', 1)::pgq.cleanup_report;
+    end if;
+
     for report in
         select r.*
         from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r

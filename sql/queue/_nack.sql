@@ -79,7 +79,7 @@ begin
         from given_back as b;
 
         if exhausted is not null then
-            perform pgq._bury(exhausted, null, null);
+            perform pgq._bury(exhausted, 0, false);
         end if;
 
         return query

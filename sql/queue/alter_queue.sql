@@ -26,6 +26,7 @@ declare
     class pgq.storage_class;
     target_id bigint;
     store_id bigint;
+    attempts_before integer;
 begin
     loop
         perform
@@ -49,6 +50,7 @@ begin
     into settings
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
+    attempts_before := settings.max_attempts;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -92,6 +94,14 @@ begin
 
     perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
 
+    if settings.max_attempts < coalesce(attempts_before, 2147483647) then
+        insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
+        values (target_id, pg_current_xact_id(), 0)
+        on conflict (queue_id) do update
+        set lowered_xid = excluded.lowered_xid,
+            marked_id = excluded.marked_id;
+    end if;
+
     return query
     select i.*
     from pgq._queue_info(alter_queue.queue collate "C") as i;
@@ -114,7 +124,8 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
-that are stored keep their times; a new lease counts from the next claim. Where there was no
-retention before, what is finished is kept for the new one from now on.
+that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
+lowered max_attempts already become dead letters. Where there was no retention before, what is
+finished is kept for the new one from now on.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

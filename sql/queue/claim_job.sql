@@ -33,6 +33,7 @@ declare
     delivery integer;
     job_label text;
     job_error text;
+    was_leased boolean;
     keep_until timestamptz;
 begin
     if claim_job.lease is not null then

@@ -29,9 +29,8 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- In the order of their ids, as everywhere where several jobs are locked. A row that is replaced
-    -- by a new one while this waits for it is found by the next turn; what is enqueued from now on,
-    -- by cleanup.
+    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced
+    -- while this waits for it is found by the next turn; what is enqueued from now on, by cleanup.
     loop
         with doomed as materialized (
             select j.job_id

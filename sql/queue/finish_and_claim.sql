@@ -37,6 +37,7 @@ declare
     delivery integer;
     job_label text;
     job_error text;
+    was_leased boolean;
     keep_until timestamptz;
     finished_queue_id bigint;
     finished_leaf integer;

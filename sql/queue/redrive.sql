@@ -38,7 +38,7 @@ begin
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
-    -- One by its id. The queue is written as it stands in no index: an old plan might walk all of it.
+    -- The queue is written as it stands in no index: for one letter, an old plan might walk all.
     with revived as (
         delete from pgq.dead_job as d
         using (

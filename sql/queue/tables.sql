@@ -41,6 +41,18 @@ comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
 
+create table pgq.lowered_queue (
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    lowered_xid xid8 not null,
+    marked_id bigint not null
+);
+
+comment on table pgq.lowered_queue is
+'Queues whose max_attempts was lowered, until cleanup has marked their jobs that have had as many.';
+comment on column pgq.lowered_queue.lowered_xid is
+'By which transaction; claims that were in progress then may know the limit before.';
+comment on column pgq.lowered_queue.marked_id is 'Up to which job_id it is done.';
+
 create sequence pgq.job_id as bigint cache 1;
 
 comment on sequence pgq.job_id is 'Ids of jobs, unique over all queues.';

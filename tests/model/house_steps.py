@@ -48,5 +48,8 @@ class HouseSteps(Machine):
         """Somebody's transaction stays open, or ends: the floor and the segments must wait."""
         if self.run.bystander.info.transaction_status:
             self.run.bystander.rollback()
+            self.broker.open_transaction = 0
         else:
             self.run.bystander.execute("select pg_current_xact_id()")
+            self.number += 1
+            self.broker.open_transaction = self.number

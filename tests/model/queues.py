@@ -33,7 +33,10 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass
 class Waiting:
-    """A job that is not finished; ``last_attempt``: it was the last one when it was claimed."""
+    """A job that is not finished.
+
+    ``last_attempt``: it was the last one when it was claimed, or has become that since.
+    """
 
     job_id: int
     content: Content
@@ -62,7 +65,11 @@ class Ended:
 
 @dataclass
 class Queue:
-    """A queue with its settings and jobs, by id; ``shortest`` is its shortest retention so far."""
+    """A queue with its settings and jobs, by id.
+
+    ``shortest`` is its shortest retention so far. ``lowered``: its max_attempts was lowered, beside
+    that open transaction (0: none), and cleanup has not looked since which jobs have had as many.
+    """
 
     lease: timedelta
     max_attempts: int | None
@@ -76,6 +83,7 @@ class Queue:
     notify: bool
     paused: bool = False
     shortest: timedelta | None = None
+    lowered: int | None = None
     jobs: dict[int, Waiting] = field(default_factory=dict)
     dead: dict[int, Ended] = field(default_factory=dict)
     archived: dict[int, Ended] = field(default_factory=dict)
@@ -93,6 +101,7 @@ class Queues(Clocked):
     """Settings, and what is done to all jobs of a queue."""
 
     queues: dict[str, Queue] = field(default_factory=dict)
+    open_transaction: int = 0
 
     def _queue(self, queue: str) -> Queue:
         if queue not in self.queues:
@@ -115,11 +124,14 @@ class Queues(Clocked):
         self, got: Any, queue: str, *, no_limit: Sequence[str] = (), **given: Any
     ) -> None:
         altered = self._queue(queue)
+        before = altered.max_attempts
         for name, value in given.items():
             if value is not None:
                 setattr(altered, name, value)
         for name in no_limit:
             setattr(altered, name, None)
+        if altered.max_attempts is not None and altered.max_attempts < (before or 2**31):
+            altered.lowered = self.open_transaction
         if altered.retention is not None:
             altered.shortest = min(altered.shortest or altered.retention, altered.retention)
         self._check_queue(got, queue)
@@ -176,7 +188,10 @@ class Queues(Clocked):
     def clean_jobs(self) -> None:
         """What expires goes; who lost its worker at the last attempt dies; old letters go."""
         for queue in self.queues.values():
+            # those that were open then may have claimed by the limit before
+            looking = queue.lowered not in (None, self.open_transaction or None)
             for job in list(queue.jobs.values()):
+                job.last_attempt |= looking and queue.is_exhausted(job)
                 lost = job.visible_at <= self.now
                 if (
                     job.expires_at is not None
@@ -188,6 +203,8 @@ class Queues(Clocked):
                         self.archive(queue, job, "expired")
                 elif lost and job.last_attempt and queue.is_exhausted(job):
                     self.bury_lost(queue, job)
+            if looking:
+                queue.lowered = None
             if queue.retention is not None:
                 for number, letter in list(queue.dead.items()):
                     if letter.ended_at + queue.retention <= self.now:
@@ -203,12 +220,13 @@ class Queues(Clocked):
         queue.dead[job.job_id] = Ended(job, attempt, self.now, error)
 
     def bury_lost(self, queue: Queue, job: Waiting) -> None:
-        """Its worker did not say what was wrong; what the one before had said stays."""
-        assert queue.max_attempts is not None
-        error = job.last_error or LAST_LEASE_RAN_OUT
-        if not error.endswith(LAST_LEASE_RAN_OUT):
-            error = f"{error}\n{LAST_LEASE_RAN_OUT}"
-        self.bury(queue, job, min(job.attempt, queue.max_attempts), error)
+        """Where its worker did not say what was wrong, what the one before had said stays."""
+        error = job.last_error
+        if job.lease_token is not None:
+            error = error or LAST_LEASE_RAN_OUT
+            if not error.endswith(LAST_LEASE_RAN_OUT):
+                error = f"{error}\n{LAST_LEASE_RAN_OUT}"
+        self.bury(queue, job, job.attempt, error)
 
     def buried(self, queue: str, job_ids: Collection[int]) -> None:
         """Claims may bury jobs that lost their worker at the last attempt, wherever these stand."""

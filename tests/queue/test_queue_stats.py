@@ -64,7 +64,8 @@ def test_age_of_the_oldest(connection: Session, queue: str, clock: Clock) -> Non
     clock.advance("1 minute")
     [due_at] = row(
         connection,
-        "select min(visible_at) from pgq.job inner join pgq.queue using (queue_id) where queue = %s",
+        "select min(visible_at) from pgq.job inner join pgq.queue using (queue_id)"
+        " where queue = %s",
         [queue],
     )
     assert oldest() == due_at

@@ -1,0 +1,88 @@
+create function pgq._mark_exhausted(max_jobs integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    note pgq.lowered_queue;
+    budget integer := _mark_exhausted.max_jobs;
+    seen integer;
+    last_id bigint;
+    wanted bigint[];
+    marked bigint[];
+begin
+    -- A claim marks a job by the limit that it has read. Those that were in progress when it was
+    -- lowered have ended; an id that is too high is from before a restore into another cluster.
+    for note in
+        select n.*
+        from pgq.lowered_queue as n
+        where n.lowered_xid < pg_snapshot_xmin(pg_current_snapshot())
+            or n.lowered_xid >= pg_snapshot_xmax(pg_current_snapshot())
+        order by n.queue_id
+        for update skip locked
+    loop
+        -- By their ids, in which they stay where they are, whatever becomes of them.
+        select
+            count(*),
+            max(j.job_id),
+            coalesce(
+                array_agg(j.job_id) filter (
+                    where j.queue_id = note.queue_id
+                    and j.attempt >= q.max_attempts
+                    and not j.last_attempt
+                ),
+                '{}'
+            )
+        into seen, last_id, wanted
+        from (
+            select k.job_id, k.queue_id, k.attempt, k.last_attempt
+            from pgq.job as k
+            where k.job_id > note.marked_id
+            order by k.job_id
+            limit budget
+        ) as j
+        inner join pgq.queue as q on q.queue_id = note.queue_id;
+
+        marked := array(
+            select j.job_id
+            from pgq.job as j
+            where j.job_id = any(wanted)
+            order by j.job_id
+            for update skip locked
+        );
+        update pgq.job as j
+        set last_attempt = true
+        where j.job_id = any(marked);
+
+        if cardinality(marked) < cardinality(wanted) then
+            -- Somebody has one locked, or has just replaced it: the next cleanup looks again.
+            update pgq.lowered_queue as n
+            set marked_id = (
+                select min(w.job_id) - 1
+                from (select unnest(wanted) except select unnest(marked)) as w (job_id)
+            )
+            where n.queue_id = note.queue_id;
+        elsif seen < budget then
+            delete from pgq.lowered_queue as n
+            where n.queue_id = note.queue_id;
+        else
+            update pgq.lowered_queue as n
+            set marked_id = last_id
+            where n.queue_id = note.queue_id;
+        end if;
+
+        budget := budget - seen;
+        if budget = 0 then
+            return cardinality(marked) = cardinality(wanted);
+        end if;
+    end loop;
+    return false;
+end
+$$;
+
+comment on function pgq._mark_exhausted(integer) is
+'Marks jobs that have had all the attempts since the max_attempts of their queue was lowered, so
+that they die like those whose last worker was lost: so many at most, and says whether there are
+more.';

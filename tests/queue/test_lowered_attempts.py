@@ -1,0 +1,167 @@
+"""max_attempts is lowered: jobs that have had as many become dead letters, wherever they stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.clock import Clock
+from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
+from support.session import Connect, Session, row
+
+RAN_OUT = "the lease of the last attempt ran out"
+
+
+@pytest.fixture
+def dsn(emptied_dsn: str) -> str:
+    """In place of the one that the tests of this folder share."""
+    return emptied_dsn
+
+
+@pytest.fixture
+def clock(emptied_clock: Clock) -> Clock:
+    """The clock of that database."""
+    return emptied_clock
+
+
+@pytest.fixture
+def queue(connection: Session) -> str:
+    """A queue in whose front a job stands that nobody claims."""
+    queue = new_queue(connection, no_limit=["job_ttl", "max_attempts"])
+    enqueue(connection, queue, "in front", label="A")
+    return queue
+
+
+def _nack(session: Session, job: Job, error: str | None = None) -> None:
+    assert session.nack(job_id=job.job_id, lease_token=job.lease_token, delay="0", error=error)
+
+
+def _tried(session: Session, queue: str, times: int, error: str | None = None) -> int:
+    """A job with the label B that was given back so many times."""
+    job_id = enqueue(session, queue, label="B")
+    for _ in range(times):
+        _nack(session, claim_one(session, queue, label="B"), error)
+    return job_id
+
+
+def _letters(session: Session, queue: str) -> list[tuple[Any, ...]]:
+    return session.execute(
+        "select job_id, attempt, last_error from pgq.dead_letters where queue = %s", [queue]
+    ).fetchall()
+
+
+def test_behind_one_that_nobody_claims(connection: Session, queue: str) -> None:
+    """It says how often it was delivered, and what its worker said: no lease ran out."""
+    job_id = _tried(connection, queue, 3, "boom")
+    other = enqueue(connection, queue, label="B")
+    connection.alter_queue(queue=queue, max_attempts=3)
+    assert [job.job_id for job in claim(connection, queue, 10, label="B")] == [other]
+    connection.cleanup()
+    assert _letters(connection, queue) == [(job_id, 3, "boom")]
+    assert stats(connection, queue) == {"dead": 1, "leased": 1, "ready": 1}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_one_that_is_leased(connection: Session, clock: Clock, queue: str, kept: bool) -> None:
+    """Its worker may still end it, also after a heartbeat; when it is lost, so is the job."""
+    _tried(connection, queue, 3)
+    job = claim_one(connection, queue, label="B")
+    connection.alter_queue(queue=queue, max_attempts=2)
+    connection.cleanup()
+    arguments = {"job_id": job.job_id, "lease_token": job.lease_token}
+    assert connection.extend_lease(**arguments, lease="1 minute")
+    if kept:
+        assert connection.ack(**arguments)
+    else:
+        clock.advance("2 minutes")
+        connection.cleanup()
+        assert _letters(connection, queue) == [(job.job_id, 4, RAN_OUT)]
+    assert stats(connection, queue) == {"ready": 1} | ({} if kept else {"dead": 1})
+
+
+def test_while_another_has_its_row(
+    connect: Connect, connection: Session, clock: Clock, queue: str
+) -> None:
+    """Cleanup passes it by, and comes again."""
+    _tried(connection, queue, 1)
+    job = claim_one(connection, queue, label="B")
+    connection.alter_queue(queue=queue, max_attempts=1)
+    worker = connect()
+    assert worker.extend_lease(job_id=job.job_id, lease_token=job.lease_token)
+    connection.cleanup()
+    worker.commit()
+    connection.cleanup()
+    clock.advance("1 minute")
+    connection.cleanup()
+    assert _letters(connection, queue) == [(job.job_id, 2, RAN_OUT)]
+
+
+def test_a_claim_that_knows_the_limit_before(
+    connect: Connect, connection: Session, clock: Clock, queue: str
+) -> None:
+    """It is in progress while the limit is lowered and cleanup runs."""
+    job_id = _tried(connection, queue, 1)
+    worker = connect()
+    claim_one(worker, queue, label="B")
+    connection.alter_queue(queue=queue, max_attempts=2)
+    connection.cleanup()
+    worker.commit()
+    clock.advance("1 minute")
+    connection.cleanup()
+    assert _letters(connection, queue) == [(job_id, 2, RAN_OUT)]
+
+
+def test_it_goes_on_where_it_was(connection: Session, queue: str) -> None:
+    """A piece of all jobs at a time, and only those of the queue."""
+    other = new_queue(connection, no_limit=["max_attempts"])
+    for _ in range(3):
+        for each in (queue, other):
+            enqueue(connection, each, label="B")
+    for each in (queue, other):
+        for job in claim(connection, each, 3, label="B"):
+            _nack(connection, job)
+    connection.alter_queue(queue=queue, max_attempts=1)
+    marked = "select count(*) from pgq.job where last_attempt"
+    found = []
+    while row(connection, "select pgq._mark_exhausted(2)") == (True,):
+        found.append(row(connection, marked)[0])
+    assert found == [1, 2, 3]
+    assert row(connection, "select count(*) from pgq.lowered_queue") == (0,)
+    connection.cleanup()
+    assert len(_letters(connection, queue)) == 3
+    assert _letters(connection, other) == []
+
+
+def test_raised_again_in_time(connection: Session, queue: str) -> None:
+    _tried(connection, queue, 2)
+    for attempts in (2, 3):
+        connection.alter_queue(queue=queue, max_attempts=attempts)
+    connection.cleanup()
+    assert _letters(connection, queue) == []
+    assert claim_one(connection, queue, label="B").attempt == 3
+
+
+@pytest.mark.parametrize("max_jobs", [1, 10])
+@pytest.mark.parametrize("error", ["boom", None])
+def test_by_a_claim(connection: Session, max_jobs: int, error: str | None) -> None:
+    """It stands in front: the claim itself buries it, with what is true of it."""
+    queue = new_queue(connection)
+    job_id = enqueue(connection, queue)
+    for _ in range(4):
+        _nack(connection, claim_one(connection, queue), error)
+    connection.alter_queue(queue=queue, max_attempts=2)
+    assert claim(connection, queue, max_jobs) == []
+    assert _letters(connection, queue) == [(job_id, 4, error)]
+
+
+def test_lost_before_it_was_lowered(connection: Session, clock: Clock) -> None:
+    queue = new_queue(connection)
+    job_id = enqueue(connection, queue)
+    for _ in range(4):
+        claim_one(connection, queue)
+        clock.advance("1 minute")
+    connection.alter_queue(queue=queue, max_attempts=2)
+    enqueue_many(connection, queue, 1)
+    assert claim_one(connection, queue).attempt == 1
+    assert _letters(connection, queue) == [(job_id, 4, RAN_OUT)]
