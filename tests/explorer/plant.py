@@ -161,7 +161,9 @@ FAULTS = {
         "ack",
         """
         begin
-            return pgq.archive_job(ack.job_id, ack.lease_token, 'acked');
+            return exists (
+                select from pgq._finish(array[ack.job_id], ack.lease_token, 'acked', null, true)
+            );
         end
         """,
         ("queue",),
