@@ -79,6 +79,6 @@ def test_database_and_model_agree(run: Run) -> None:
             database=None,
             deadline=None,
             suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
+            phases=[Phase.generate, Phase.shrink],
         ),
     )
