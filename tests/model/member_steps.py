@@ -11,53 +11,59 @@ from hypothesis.stateful import rule
 
 from model.broker import Broker
 from model.drawn import choices, groups, leases, members, partitions, seldom, sizes, steps, topics
-from model.machine import Machine
+from model.topic_steps import TopicSteps
 from model.topics import Position
 from pgq import OffsetRange
 
 __all__ = ["MemberSteps"]
 
+WHAT_WITH_A_LEASE = st.sampled_from(["commit", "commit", "commit", "extend", "release"])
 
-class MemberSteps(Machine):
+
+class MemberSteps(TopicSteps):
     """Consuming, and where groups stand."""
 
-    @rule(member=members, topic=topics, group=groups, size=sizes, partition=partitions, undo=seldom)
-    def consume(
+    @rule(
+        member=members,
+        topic=topics,
+        group=groups,
+        size=sizes,
+        partition=partitions,
+        full=st.booleans(),
+        undo=seldom,
+        data=st.data(),
+    )
+    def read(
         self,
         member: int,
         topic: str,
         group: str,
         size: int | None,
         partition: int | None,
+        full: bool,
         undo: bool,
+        data: st.DataObject,
     ) -> None:
-        self.step(
-            member, "consume", topic, group, max_messages=size, partition=partition, undo=undo
-        )
-
-    @rule(member=members, topic=topics, group=groups, size=sizes, partition=partitions, undo=seldom)
-    def claim_and_fetch(
-        self,
-        member: int,
-        topic: str,
-        group: str,
-        size: int | None,
-        partition: int | None,
-        undo: bool,
-    ) -> None:
-        taken = self.step(
-            member, "claim_offsets", topic, group, max_messages=size, partition=partition, undo=undo
-        )
-        if isinstance(taken, OffsetRange):
-            found = self.step(
-                1 - member,
-                "fetch_range",
-                topic,
-                taken.partition,
-                taken.first_offset,
-                taken.last_offset,
-            )
-            assert len(found) == len(taken)
+        """Take messages of one partition, in one of three ways."""
+        if full:
+            self.fill_topic(topic)
+        options: dict[str, Any] = {"max_messages": size, "partition": partition, "undo": undo}
+        way = data.draw(st.sampled_from(["consume", "claim", "poll", "poll"]))
+        if way == "consume":
+            self.step(member, "consume", topic, group, **options)
+        elif way == "claim":
+            taken = self.step(member, "claim_offsets", topic, group, **options)
+            if isinstance(taken, OffsetRange):
+                place = (taken.partition, taken.first_offset, taken.last_offset)
+                assert len(self.step(1 - member, "fetch_range", topic, *place)) == len(taken)
+        else:
+            got = self.step(member, "poll", topic, group, lease=data.draw(leases), **options)
+            if isinstance(got, list) and got:
+                self.tokens.append((got[0].lease_token, (topic, group, got[0].partition)))
+            if data.draw(st.booleans()):
+                what = data.draw(WHAT_WITH_A_LEASE)
+                lease = data.draw(leases)
+                self.use_partition_lease(member, 0, False, what, data.draw(steps), lease, False)
 
     @rule(member=members, topic=topics, group=groups, size=sizes, partition=partitions)
     def fetch(
@@ -77,41 +83,9 @@ class MemberSteps(Machine):
 
     @rule(
         member=members,
-        topic=topics,
-        group=groups,
-        size=sizes,
-        lease=leases,
-        partition=partitions,
-        undo=seldom,
-    )
-    def poll(
-        self,
-        member: int,
-        topic: str,
-        group: str,
-        size: int | None,
-        lease: timedelta | None,
-        partition: int | None,
-        undo: bool,
-    ) -> None:
-        got = self.step(
-            member,
-            "poll",
-            topic,
-            group,
-            max_messages=size,
-            lease=lease,
-            partition=partition,
-            undo=undo,
-        )
-        if isinstance(got, list) and got:
-            self.tokens.append((got[0].lease_token, (topic, group, got[0].partition)))
-
-    @rule(
-        member=members,
         which=choices,
         stale=seldom,
-        what=st.sampled_from(["commit", "commit", "commit", "extend", "release"]),
+        what=WHAT_WITH_A_LEASE,
         ahead=steps,
         lease=leases,
         undo=seldom,
@@ -126,7 +100,9 @@ class MemberSteps(Machine):
         lease: timedelta | None,
         undo: bool,
     ) -> None:
-        polled = [(token, place) for token, place in self.tokens if isinstance(place, tuple)][-4:]
+        polled = [(token, place) for token, place in self.tokens if isinstance(place, tuple)][
+            :-5:-1
+        ]
         if not polled:
             return
         token, (topic, group, partition) = polled[which % len(polled)]
@@ -193,6 +169,7 @@ class MemberSteps(Machine):
         topic=topics,
         group=groups,
         sizes=st.tuples(sizes, sizes),
+        full=st.booleans(),
         keep=st.booleans(),
         data=st.data(),
     )
@@ -201,10 +178,13 @@ class MemberSteps(Machine):
         topic: str,
         group: str,
         sizes: tuple[int | None, int | None],
+        full: bool,
         keep: bool,
         data: st.DataObject,
     ) -> None:
         """Another member reads while the transaction of the first is open."""
+        if full:
+            self.fill_topic(topic)
         calls: list[tuple[str, dict[str, Any]]] = []
         for size in sizes:
             options: dict[str, Any] = {"max_messages": size, "partition": None}

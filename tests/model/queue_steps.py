@@ -35,59 +35,48 @@ class QueueSteps(Machine):
     # -- producers -----------------------------------------------------------------------------
 
     @rule(
-        member=members, queue=queues, label=labels, priority=priorities, delay=delays, undo=seldom
-    )
-    def enqueue(
-        self,
-        member: int,
-        queue: str,
-        label: str | None,
-        priority: int | None,
-        delay: timedelta | None,
-        undo: bool,
-    ) -> None:
-        content = self.content("k" if label else None)
-        options = {"label": label, "priority": priority, "delay": delay}
-        self.step(
-            member,
-            "enqueue",
-            queue,
-            **vars(content),
-            **options,
-            undo=undo,
-            model=(queue, content),
-            extra=options,
-        )
-
-    @rule(
         member=members,
         queue=queues,
         names=st.lists(labels, max_size=8),
         priority=priorities,
         delay=delays,
+        alone=st.booleans(),
         undo=seldom,
     )
-    def enqueue_batch(
+    def enqueue(
         self,
         member: int,
         queue: str,
         names: list[str | None],
         priority: int | None,
         delay: timedelta | None,
+        alone: bool,
         undo: bool,
     ) -> None:
-        contents, arrays = self.batch([None] * len(names), True)
-        options = {"labels": names, "priority": priority, "delay": delay}
+        options: dict[str, Any] = {"priority": priority, "delay": delay}
+        if alone:
+            label = names[0] if names else None
+            content = self.content("k" if label else None)
+            options["label"] = label
+            given, model = vars(content), (queue, content)
+        else:
+            contents, given = self.batch([None] * len(names), True)
+            options["labels"] = names
+            model = (queue, contents)
         self.step(
             member,
-            "enqueue_batch",
+            "enqueue" if alone else "enqueue_batch",
             queue,
-            **arrays,
+            **given,
             **options,
             undo=undo,
-            model=(queue, contents),
+            model=model,
             extra=options,
         )
+
+    def fill_queue(self, queue: str) -> None:
+        """So that there is something to claim."""
+        self.enqueue(0, queue, [None, "usual", "rare"], None, timedelta(0), False, False)
 
     # -- workers -------------------------------------------------------------------------------
 
@@ -99,24 +88,42 @@ class QueueSteps(Machine):
             if letter.died_at == self.broker.now:
                 self.broker.buried(letter.queue, [letter.job_id])
 
-    @rule(member=members, queue=queues, size=sizes, lease=leases, label=labels, undo=seldom)
-    def claim_job(
+    @rule(
+        member=members,
+        queue=queues,
+        size=sizes,
+        lease=leases,
+        label=labels,
+        full=st.booleans(),
+        undo=seldom,
+        data=st.data(),
+    )
+    def work(
         self,
         member: int,
         queue: str,
         size: int | None,
         lease: timedelta | None,
         label: str | None,
+        full: bool,
         undo: bool,
+        data: st.DataObject,
     ) -> None:
+        """Claim jobs, and end some of them now or later."""
+        if full:
+            self.fill_queue(queue)
         got = self.step(
             member, "claim_job", queue, max_jobs=size, lease=lease, label=label, undo=undo
         )
         self.note_claim(got)
+        if data.draw(st.booleans()):
+            self.end_jobs(member, 0, False, False, data)
 
-    @rule(member=members, queue=queues, data=st.data())
-    def try_again_and_again(self, member: int, queue: str, data: st.DataObject) -> None:
+    @rule(member=members, queue=queues, full=st.booleans(), data=st.data())
+    def try_again_and_again(self, member: int, queue: str, full: bool, data: st.DataObject) -> None:
         """Jobs are kept for longer, given back or lost, until some are dead; those are revived."""
+        if full:
+            self.fill_queue(queue)
         for _ in range(data.draw(st.integers(1, 6))):
             size, lease = data.draw(sizes), data.draw(leases)
             got = self.step(member, "claim_job", queue, max_jobs=size, lease=lease, label=None)
@@ -139,6 +146,7 @@ class QueueSteps(Machine):
     def end_jobs(
         self, member: int, which: int, stale: bool, undo: bool, data: st.DataObject
     ) -> None:
+        """Those of one of the last claims, the last one first."""
         what = data.draw(
             st.sampled_from(["ack", "ack", "nack", "nack", "archive_job", "extend", "go on"])
         )
@@ -160,7 +168,7 @@ class QueueSteps(Machine):
         batch = data.draw(st.booleans())
         number = data.draw(choices)
 
-        claims = [(token, ids) for token, ids in self.tokens if isinstance(ids, list)][-4:]
+        claims = [(token, ids) for token, ids in self.tokens if isinstance(ids, list)][:-5:-1]
         if not claims:
             return
         token, ids = claims[which % len(claims)]
@@ -183,11 +191,24 @@ class QueueSteps(Machine):
         else:
             self.step(member, what, ids[number % len(ids)], token, **options, undo=undo)
 
-    @rule(queue=queues, sizes=st.tuples(sizes, sizes), label=labels, keep=st.booleans())
+    @rule(
+        queue=queues,
+        sizes=st.tuples(sizes, sizes),
+        label=labels,
+        full=st.booleans(),
+        keep=st.booleans(),
+    )
     def claim_side_by_side(
-        self, queue: str, sizes: tuple[int | None, int | None], label: str | None, keep: bool
+        self,
+        queue: str,
+        sizes: tuple[int | None, int | None],
+        label: str | None,
+        full: bool,
+        keep: bool,
     ) -> None:
         """Another worker claims while the transaction of the first is open."""
+        if full:
+            self.fill_queue(queue)
         one, other = (
             {"max_jobs": size, "lease": None, "label": name}
             for size, name in zip(sizes, (label, None), strict=True)

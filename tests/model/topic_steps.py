@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from model.drawn import KEYS, groups, limited, lives, members, partitions, seldom, topics
+from model.drawn import GROUPS, KEYS, groups, limited, lives, members, partitions, seldom, topics
 from model.machine import Machine
 
 __all__ = ["TopicSteps"]
@@ -23,7 +22,9 @@ class TopicSteps(Machine):
         self, member: int, topic: str, group: str, undo: bool, data: st.DataObject
     ) -> None:
         what = data.draw(
-            st.sampled_from(["group", "group", "drop group", "alter group", "create", "drop topic"])
+            st.sampled_from(
+                ["group", "drop group", "alter group", "create", "alter", "alter", "drop topic"]
+            )
         )
         count = data.draw(st.sampled_from([1, 2, 3]))
         keep = data.draw(lives)
@@ -48,47 +49,23 @@ class TopicSteps(Machine):
             if topic not in self.broker.topics or data.draw(st.booleans()):
                 given["partitions"] = count
             self.step(member, "create_topic", topic, **given, undo=undo)
+        elif what == "alter":
+            known = self.broker.topics.get(topic)
+            more = min(known.partitions + 1, 4) if known and data.draw(seldom) else None
+            self.step(
+                member, "alter_topic", topic, partitions=more, **limited(retention=keep), undo=undo
+            )
         else:
             self.step(member, "drop_topic", topic, undo=undo)
-
-    @rule(member=members, topic=topics, keep=lives, more=seldom, undo=seldom)
-    def alter_topic(
-        self, member: int, topic: str, keep: timedelta | None, more: bool, undo: bool
-    ) -> None:
-        known = self.broker.topics.get(topic)
-        count = known.partitions if known else 1
-        self.step(
-            member,
-            "alter_topic",
-            topic,
-            partitions=min(count + 1, 4) if more else None,
-            **limited(retention=keep),
-            undo=undo,
-        )
+            if topic not in self.broker.topics:
+                self.step(
+                    member, "create_topic", topic, partitions=count, **limited(retention=keep)
+                )
+        for name in GROUPS if topic in self.broker.topics else ():
+            if name not in self.broker.topics[topic].groups and data.draw(st.booleans()):
+                self.step(member, "create_group", topic, name, start=None, out_of_range=skip)
 
     # -- publishing ----------------------------------------------------------------------------
-
-    @rule(
-        member=members,
-        topic=topics,
-        key=st.sampled_from([None, None, *KEYS]),
-        partition=partitions,
-        undo=seldom,
-    )
-    def publish(
-        self, member: int, topic: str, key: str | None, partition: int | None, undo: bool
-    ) -> None:
-        content = self.content(key)
-        self.step(
-            member,
-            "publish",
-            topic,
-            **vars(content),
-            partition=partition,
-            undo=undo,
-            model=(topic, content),
-            extra={"partition": partition},
-        )
 
     @rule(
         member=members,
@@ -96,28 +73,39 @@ class TopicSteps(Machine):
         keys=st.lists(st.sampled_from([None, *KEYS]), max_size=12),
         keyed=st.booleans(),
         partition=partitions,
+        alone=st.booleans(),
         undo=seldom,
     )
-    def publish_batch(
+    def publish(
         self,
         member: int,
         topic: str,
         keys: list[str | None],
         keyed: bool,
         partition: int | None,
+        alone: bool,
         undo: bool,
     ) -> None:
-        contents, arrays = self.batch(keys, keyed)
+        if alone:
+            content = self.content(keys[0] if keys else None)
+            given, model = vars(content), (topic, content)
+        else:
+            contents, given = self.batch(keys, keyed)
+            model = (topic, contents)
         self.step(
             member,
-            "publish_batch",
+            "publish" if alone else "publish_batch",
             topic,
-            **arrays,
+            **given,
             partition=partition,
             undo=undo,
-            model=(topic, contents),
+            model=model,
             extra={"partition": partition},
         )
+
+    def fill_topic(self, topic: str) -> None:
+        """So that there is something to read."""
+        self.publish(0, topic, [*KEYS, None], True, None, False, False)
 
     @rule(topic=topics, keep=st.booleans())
     def publish_side_by_side(self, topic: str, keep: bool) -> None:
