@@ -12158,7 +12158,8 @@ begin
         limit 1;
 
         -- By its place, which takes less time than by its id. A row that cleanup has moved to another
-        -- place since is not found; _claim_jobs then finds it.
+        -- place since is not found; _claim_jobs then finds it. The clock is read behind the lock: by
+        -- then this transaction has its id, on which the floor relies.
         delete from pgq.job as j
         where j.ctid = (
             select k.ctid
@@ -12181,13 +12182,21 @@ begin
             j.attempt + 1,
             j.label,
             j.last_error,
-            j.lease_token is not null
+            j.lease_token is not null,
+            pgq._clock() + keep
         into
-            number, store_id, store_offset, ends_at, leaf, delivery, job_label, job_error, was_leased;
+            number,
+            store_id,
+            store_offset,
+            ends_at,
+            leaf,
+            delivery,
+            job_label,
+            job_error,
+            was_leased,
+            keep_until;
 
         if found then
-            -- The clock is read behind the lock: by now this transaction has its id, on which the
-            -- floor relies.
             insert into pgq.job (
                 job_id,
                 queue_id,
@@ -12209,7 +12218,7 @@ begin
                 store_id,
                 store_offset,
                 ends_at,
-                pgq._clock() + keep,
+                keep_until,
                 leaf,
                 delivery,
                 0,
@@ -12217,9 +12226,7 @@ begin
                 token,
                 job_label,
                 job_error
-            )
-            returning visible_at
-            into keep_until;
+            );
 
             if delivery > most_attempts or not fresh then
                 if delivery > most_attempts then
@@ -14129,7 +14136,8 @@ begin
         limit 1;
 
         -- By its place, which takes less time than by its id. A row that cleanup has moved to another
-        -- place since is not found; _claim_jobs then finds it.
+        -- place since is not found; _claim_jobs then finds it. The clock is read behind the lock: by
+        -- then this transaction has its id, on which the floor relies.
         delete from pgq.job as j
         where j.ctid = (
             select k.ctid
@@ -14152,13 +14160,21 @@ begin
             j.attempt + 1,
             j.label,
             j.last_error,
-            j.lease_token is not null
+            j.lease_token is not null,
+            pgq._clock() + keep
         into
-            number, store_id, store_offset, ends_at, leaf, delivery, job_label, job_error, was_leased;
+            number,
+            store_id,
+            store_offset,
+            ends_at,
+            leaf,
+            delivery,
+            job_label,
+            job_error,
+            was_leased,
+            keep_until;
 
         if found then
-            -- The clock is read behind the lock: by now this transaction has its id, on which the
-            -- floor relies.
             insert into pgq.job (
                 job_id,
                 queue_id,
@@ -14180,7 +14196,7 @@ begin
                 store_id,
                 store_offset,
                 ends_at,
-                pgq._clock() + keep,
+                keep_until,
                 leaf,
                 delivery,
                 0,
@@ -14188,9 +14204,7 @@ begin
                 token,
                 job_label,
                 job_error
-            )
-            returning visible_at
-            into keep_until;
+            );
 
             if delivery > most_attempts or not fresh then
                 if delivery > most_attempts then
