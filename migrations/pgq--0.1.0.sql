@@ -4304,7 +4304,8 @@ create function pgq._publish_spread(
     keys text[],
     headers jsonb[],
     partition integer,
-    bodies bytea[]
+    bodies bytea[],
+    keyless integer
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -4346,10 +4347,12 @@ begin
         perform pgq._fail_unknown_topic(_publish_spread.topic);
     end if;
 
-    -- Messages without a key go where one with a key goes, or else where there is room: taking a
-    -- free partition besides the keyed ones would break the order in which locks are taken.
+    -- Messages without a key go where the caller says, or where one with a key goes, or else where
+    -- there is room: taking a free partition besides the keyed ones would break the order in which
+    -- locks are taken.
     fallback := coalesce(
         _publish_spread.partition,
+        _publish_spread.keyless,
         (
             select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
                 % target.partitions
@@ -4427,7 +4430,8 @@ begin
             _publish_spread.keys,
             _publish_spread.headers,
             _publish_spread.partition,
-            _publish_spread.bodies
+            _publish_spread.bodies,
+            _publish_spread.keyless
         ) as s;
         return;
     end if;
@@ -4878,8 +4882,11 @@ begin
 end
 $$;
 
-comment on function pgq._publish_spread(text, jsonb[], text[], jsonb[], integer, bytea[]) is
-'The part of publish_batch that writes to several partitions; locks them in ascending order.';
+comment on function pgq._publish_spread(
+    text, jsonb[], text[], jsonb[], integer, bytea[], integer
+) is
+'The part of publish_batch that writes to several partitions; locks them in ascending order.
+keyless: where messages without a key go; null: to any of these partitions.';
 
 -- ==== sql/log/publish_batch.sql
 
@@ -4934,7 +4941,8 @@ begin
                 publish_batch.keys,
                 publish_batch.headers,
                 publish_batch.partition,
-                publish_batch.bodies
+                publish_batch.bodies,
+                null
             ) as s;
         exception
             when unique_violation then
@@ -4956,7 +4964,8 @@ begin
             publish_batch.keys,
             publish_batch.headers,
             null,
-            publish_batch.bodies
+            publish_batch.bodies,
+            null
         ) as s;
         return;
     end if;
@@ -18851,6 +18860,7 @@ begin
         select c.*
         from pgq.staged_chunk as c
         where c.write_id = (_publish_staged.target).write_id
+            and c.messages > 0
         order by c.task, c.chunk
     loop
         if made.partition is null and made.keys is null then
@@ -18865,6 +18875,17 @@ begin
                 made.keys,
                 made.headers,
                 made.partition
+            );
+        elsif topic_name is not null and made.partition is null then
+            -- Those without a key keep to the partition of their task, here too.
+            perform pgq._publish_spread(
+                topic_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                null,
+                made.bodies,
+                made.task % partition_count
             );
         else
             perform pgq._publish_messages(
@@ -18953,13 +18974,14 @@ comment on function pgq.commit_write(uuid, bigint) is
 'Ends a bulk write; an atomic one publishes all that was staged, at once; MQ008 when it is lost.
 It waits for transactions that have written chunks and are still open, and counts the chunks of
 those that commit. Chunks of writers that come later are refused. The partitions that the write goes
-to are locked for other publishers until the transaction of this call ends. Messages of a task keep
-their order, and tasks follow each other by number. In an atomic write, messages without a key and
-without a partition go to partition number (task modulo the number of partitions). Repeating the
-call does no harm: the result then has duplicate = true. expected_messages: refuse the commit when
-the write has another number of messages; null: any number. The call waits at most 60 s for each
-lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
-again, or end the session that holds the lock (see pg_blocking_pids).
+to are locked for other publishers until the transaction of this call ends. In an atomic write,
+messages of a task keep their order in each partition, tasks follow each other by number, and
+messages without a key and without a partition go to partition number (task modulo the number of
+partitions). Repeating the call does no harm: the result then has duplicate = true.
+expected_messages: refuse the commit when the write has another number of messages; null: any
+number. The call waits at most 60 s for each lock, also when the lock_timeout of the session is
+longer. After that nothing has changed: call it again, or end the session that holds the lock (see
+pg_blocking_pids).
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped,
 or a part of what was staged is missing (start it again), 22004 a required argument is null, 22023
 another number of messages than expected, a write that is not atomic was started again and made

@@ -55,13 +55,14 @@ comment on function pgq.commit_write(uuid, bigint) is
 'Ends a bulk write; an atomic one publishes all that was staged, at once; MQ008 when it is lost.
 It waits for transactions that have written chunks and are still open, and counts the chunks of
 those that commit. Chunks of writers that come later are refused. The partitions that the write goes
-to are locked for other publishers until the transaction of this call ends. Messages of a task keep
-their order, and tasks follow each other by number. In an atomic write, messages without a key and
-without a partition go to partition number (task modulo the number of partitions). Repeating the
-call does no harm: the result then has duplicate = true. expected_messages: refuse the commit when
-the write has another number of messages; null: any number. The call waits at most 60 s for each
-lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
-again, or end the session that holds the lock (see pg_blocking_pids).
+to are locked for other publishers until the transaction of this call ends. In an atomic write,
+messages of a task keep their order in each partition, tasks follow each other by number, and
+messages without a key and without a partition go to partition number (task modulo the number of
+partitions). Repeating the call does no harm: the result then has duplicate = true.
+expected_messages: refuse the commit when the write has another number of messages; null: any
+number. The call waits at most 60 s for each lock, also when the lock_timeout of the session is
+longer. After that nothing has changed: call it again, or end the session that holds the lock (see
+pg_blocking_pids).
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped,
 or a part of what was staged is missing (start it again), 22004 a required argument is null, 22023
 another number of messages than expected, a write that is not atomic was started again and made
