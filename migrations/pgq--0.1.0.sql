@@ -1127,6 +1127,27 @@ $$;
 comment on function pgq._check_count(text, bigint, bigint, bigint) is
 'Refuses a number that is null (22004) or outside the bounds (22023).';
 
+-- ==== sql/shared/_check_read_committed.sql
+
+create function pgq._check_read_committed(function_name text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception '% needs READ COMMITTED', _check_read_committed.function_name
+            using errcode = '25001',
+                hint = 'Call it in a transaction of that isolation level.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_read_committed(text) is
+'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for.';
+
 -- ==== sql/shared/_check_interval.sql
 
 create function pgq._check_interval(argument text, length interval, zero_allowed boolean)
@@ -9519,6 +9540,9 @@ declare
     removed bigint;
     alive bigint := 0;
 begin
+    -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
+    perform pgq._check_read_committed('purge_queue');
+
     select q.queue_id
     into target_id
     from pgq.queue as q
@@ -9580,7 +9604,7 @@ comment on function pgq.purge_queue(text, boolean, boolean) is
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
 too; a worker that still has one of them gets false from ack. Archived jobs stay.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
-both are, 40001 above READ COMMITTED when another transaction was first (try again).';
+both are, 25001 not under READ COMMITTED.';
 
 -- ==== sql/queue/_due_at.sql
 
@@ -15631,6 +15655,9 @@ declare
     target pgq.queue;
     redriven bigint;
 begin
+    -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
+    perform pgq._check_read_committed('redrive');
+
     -- The transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then
         return null;
@@ -15695,22 +15722,6 @@ begin
     from revived as r;
     get diagnostics redriven = row_count;
 
-    if redriven = 0
-        and redrive.job_id is not null
-        and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
-        -- A dead letter that came after the snapshot cannot be inserted: that raises 40001.
-        insert into pgq.dead_job (
-            job_id, queue_id, partition_id, log_offset, segment, priority, attempt, died_at
-        )
-        values (redrive.job_id, 0, 0, 0, 0, 0, 0, pgq._clock())
-        on conflict do nothing;
-
-        delete from pgq.dead_job as d
-        where d.job_id = redrive.job_id
-            and d.queue_id = 0;
-    end if;
-
     return redriven;
 end
 $$;
@@ -15720,7 +15731,7 @@ comment on function pgq.redrive(text, bigint, boolean) is
 job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
 before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
-or both, 40001 above READ COMMITTED when another transaction was first (try again).';
+or both, 25001 not under READ COMMITTED.';
 
 -- ==== sql/queue/_expired_jobs.sql
 
@@ -16623,6 +16634,41 @@ $$;
 comment on function pgq._fail_write_lost(uuid, text) is
 'Raises MQ008; without a reason, because there is no open write of this id.';
 
+-- ==== sql/bulk/_check_no_write.sql
+
+create function pgq._check_no_write(write_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
+        return;
+    end if;
+
+    -- One that the snapshot does not show cannot be added: that raises 40001.
+    insert into pgq.bulk_write (queue_id, atomic, write_id, begun_at, expires_at)
+    select 0, true, _check_no_write.write_id, pgq._clock(), pgq._clock()
+    where _check_no_write.write_id is not null
+        and not exists (
+            select
+            from pgq.bulk_write as w
+            where w.write_id = _check_no_write.write_id
+        )
+    on conflict do nothing;
+
+    delete from pgq.bulk_write as w
+    where w.write_id = _check_no_write.write_id
+        and w.queue_id = 0;
+end
+$$;
+
+comment on function pgq._check_no_write(uuid) is
+'Called where no write of this id was found: above READ COMMITTED it raises 40001 when there is one
+that the snapshot is too old to show.';
+
 -- ==== sql/bulk/_check_lengths.sql
 
 create function pgq._check_lengths(packed bytea, lengths integer[])
@@ -17460,6 +17506,9 @@ begin
         or ended_at is not null
         or num_nonnulls(target.topic, target.queue) = 0
     then
+        if target.bulk_write_id is null then
+            perform pgq._check_no_write(_find_write.write_id);
+        end if;
         perform pgq._fail_write_lost(
             _find_write.write_id,
             case
@@ -18937,11 +18986,7 @@ declare
     is_open boolean;
 begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'commit_write needs READ COMMITTED'
-            using errcode = '25001',
-                hint = 'Call it in a transaction of that isolation level.';
-    end if;
+    perform pgq._check_read_committed('commit_write');
 
     target := pgq._lock_write(commit_write.write_id);
     is_open := target.committed_at is null;
@@ -19020,6 +19065,7 @@ begin
     for update;
 
     if target.bulk_write_id is null then
+        perform pgq._check_no_write(abort_write.write_id);
         return false;
     end if;
 
@@ -19903,11 +19949,7 @@ declare
     moment timestamptz := pgq._clock();
     part text;
 begin
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'cleanup needs READ COMMITTED'
-            using errcode = '25001',
-                hint = 'Call it in a transaction of its own.';
-    end if;
+    perform pgq._check_read_committed('cleanup');
 
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.

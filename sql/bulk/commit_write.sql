@@ -18,11 +18,7 @@ declare
     is_open boolean;
 begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'commit_write needs READ COMMITTED'
-            using errcode = '25001',
-                hint = 'Call it in a transaction of that isolation level.';
-    end if;
+    perform pgq._check_read_committed('commit_write');
 
     target := pgq._lock_write(commit_write.write_id);
     is_open := target.committed_at is null;

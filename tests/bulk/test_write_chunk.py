@@ -287,3 +287,17 @@ def test_an_old_snapshot_is_told(connection: Session, connect: Connect, atomic: 
     session.rollback()
     connection.commit_write(write_id=write_id)
     assert contents_of(connection, topic) == {0: numbers(1, 2)}
+
+
+@MODES
+def test_a_write_that_began_since(connection: Session, connect: Connect, atomic: bool) -> None:
+    """An old snapshot does not show it: 40001, while one of nobody is lost there too."""
+    topic = new_topic(connection)
+    session = connect(isolation_level="repeatable read")
+    session.execute("select from pgq.topic")
+    write_id = begin(connection, topic=topic, atomic=atomic)
+    refused("40001", lambda: stage(session, write_id, numbers(1, 2)))
+    session.rollback()
+    refused("MQ008", lambda: stage(session, NOBODY, numbers(1, 2)))
+    session.rollback()
+    assert stage(session, write_id, numbers(1, 2))
