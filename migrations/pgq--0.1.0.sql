@@ -17721,7 +17721,8 @@ end
 $$;
 
 comment on function pgq._unpack_payloads(bytea, integer[]) is
-'The same for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021).';
+'The same for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021), or that the
+database cannot have as JSON (22003, 54001).';
 
 -- ==== sql/bulk/_stays_packed.sql
 
@@ -18652,11 +18653,12 @@ each lock, also when the lock_timeout of the session is longer. After that, roll
 again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
 rows use the view write_chunks instead.
 Errors: MQ007 unknown partition, MQ008 the write was committed, started again, aborted or
-forgotten, its topic or queue was dropped, or the server crashed, 22004 a required argument is
-null, no contents, or a null is in lengths or starts, 22021 a payload is not text in the encoding
-of the database, 22023 bad arguments, both kinds of contents, jobs that would expire before they
-are due, or another chunk was written under the same numbers, 22P02 or 22P05 a payload is not
-JSON, 40001 above READ COMMITTED when another transaction was first (try again), 55P03 waited 60 s
+forgotten, its topic or queue was dropped, or the server crashed, 22003 a number in a payload is
+beyond what the database can have, 22004 a required argument is null, no contents, or a null is in
+lengths or starts, 22021 a payload is not text in the encoding of the database, 22023 bad arguments,
+both kinds of contents, jobs that would expire before they are due, or another chunk was written
+under the same numbers, 22P02 or 22P05 a payload is not JSON, 40001 above READ COMMITTED when
+another transaction was first (try again), 54001 a payload is nested too deeply, 55P03 waited 60 s
 for a lock (call it again), and those of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/_lock_write.sql
@@ -18997,6 +18999,7 @@ begin
             perform pgq._publish_staged(target);
             perform pgq._forget_staged(target.write_id, null);
         else
+            perform pgq._check_target(target.write_id, target.topic_id, target.queue_id);
             perform pgq._forget_published(target.bulk_write_id, null);
         end if;
 

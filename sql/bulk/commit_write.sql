@@ -29,6 +29,7 @@ begin
             perform pgq._publish_staged(target);
             perform pgq._forget_staged(target.write_id, null);
         else
+            perform pgq._check_target(target.write_id, target.topic_id, target.queue_id);
             perform pgq._forget_published(target.bulk_write_id, null);
         end if;
 

@@ -265,11 +265,12 @@ def test_unknown_writes(connection: Session) -> None:
     refused("MQ008", connection.commit_write, write_id=write_id)
 
 
-def test_dropped_targets(connection: Session) -> None:
+@MODES
+def test_dropped_targets(connection: Session, atomic: bool) -> None:
     """Also when there is another of the same name."""
     topic, queue = new_topic(connection), new_queue(connection)
     for target in ({"topic": topic}, {"queue": queue}):
-        write_id = begin(connection, **target)
+        write_id = begin(connection, **target, atomic=atomic)
         stage(connection, write_id, numbers(1, 3))
         if "topic" in target:
             connection.drop_topic(topic=topic)

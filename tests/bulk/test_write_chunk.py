@@ -79,6 +79,8 @@ def test_bad_contents_are_refused_at_once(connection: Session, atomic: bool) -> 
         ("22P02", {"packed_bodies": None, "packed_payloads": b"1{3"}),
         ("22021", {"packed_bodies": None, "packed_payloads": b"1\xff3"}),
         ("22P05", {"packed_bodies": None, "packed_payloads": b'"\\u0000"', "lengths": [8]}),
+        ("22003", {"packed_bodies": None, "packed_payloads": b"1e200000", "lengths": [8]}),
+        ("54001", {"packed_bodies": None, "packed_payloads": b"[" * 200000, "lengths": [200000]}),
         ("22023", {"packed_payloads": b"123"}),
         ("22004", {"packed_bodies": None}),
         ("MQ007", {"partition": 2}),
