@@ -8515,42 +8515,47 @@ begin
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
-    perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
-
-    -- In ascending order, as everywhere, so that two callers cannot block each other.
-    for number in
-        select p.partition
-        from pgq.topic as t
-        inner join pgq.partition as p on p.topic_id = t.topic_id
-        where t.topic = seek.topic collate "C"
-            and p.partition = coalesce(seek.partition, p.partition)
-        order by p.partition
+    -- Where the topic is dropped, or made anew, between the check and the partitions: look
+    -- again.
     loop
-        state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
-        first_available := pgq._first_available(state.partition_id);
-        moved.partition := number;
-        moved.position := case
-            when seek.log_offset is not null then seek.log_offset
-            when seek.start collate "C" = 'earliest' then first_available
-            when seek.start collate "C" = 'latest' then state.last_offset + 1
-            else pgq._offset_at(
-                state.partition_id, seek.published_at, first_available, state.last_offset
-            )
-        end;
+        perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
 
-        if moved.position not between first_available and state.last_offset + 1 then
-            perform pgq._fail_out_of_range(
-                seek.topic collate "C",
-                number,
-                seek.log_offset,
-                first_available,
-                state.last_offset,
-                false
-            );
-        end if;
+        -- In ascending order, as everywhere, so that two callers cannot block each other.
+        for number in
+            select p.partition
+            from pgq.topic as t
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            where t.topic = seek.topic collate "C"
+                and p.partition = coalesce(seek.partition, p.partition)
+            order by p.partition
+        loop
+            state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
+            first_available := pgq._first_available(state.partition_id);
+            moved.partition := number;
+            moved.position := case
+                when seek.log_offset is not null then seek.log_offset
+                when seek.start collate "C" = 'earliest' then first_available
+                when seek.start collate "C" = 'latest' then state.last_offset + 1
+                else pgq._offset_at(
+                    state.partition_id, seek.published_at, first_available, state.last_offset
+                )
+            end;
 
-        perform pgq._append_position(state, moved.position, null, null);
-        return next moved;
+            if moved.position not between first_available and state.last_offset + 1 then
+                perform pgq._fail_out_of_range(
+                    seek.topic collate "C",
+                    number,
+                    seek.log_offset,
+                    first_available,
+                    state.last_offset,
+                    false
+                );
+            end if;
+
+            perform pgq._append_position(state, moved.position, null, null);
+            return next moved;
+        end loop;
+        exit when found;
     end loop;
 end
 $$;
@@ -16229,6 +16234,8 @@ declare
     report pgq.cleanup_action;
     batch constant integer := 10000;
     ended bigint := 0;
+    removed bigint := 0;
+    unfinished boolean;
 begin
     for report in
         select r.*
@@ -16240,9 +16247,7 @@ begin
         return next report;
     end loop;
 
-    if pgq._mark_exhausted(batch) then
-        return next row('more', 'jobs', 1)::pgq.cleanup_report;
-    end if;
+    unfinished := pgq._mark_exhausted(batch);
 
     for report in
         select r.*
@@ -16252,39 +16257,40 @@ begin
         return next report;
     end loop;
 
-    if ended >= batch then
-        return next row('more', 'jobs', 1)::pgq.cleanup_action;
-    end if;
-
     return query
     select r.*
     from pgq._sweep_floors() as r;
 
-    return query
-    with old as materialized (
-        select d.job_id
-        from pgq.queue as q
-        cross join lateral (
-            select e.job_id
-            from pgq.dead_job as e
-            where e.queue_id = q.queue_id
-                and e.died_at <= _clean_jobs.moment - q.retention
-            order by e.died_at
+    for report in
+        with old as materialized (
+            select d.job_id
+            from pgq.queue as q
+            cross join lateral (
+                select e.job_id
+                from pgq.dead_job as e
+                where e.queue_id = q.queue_id
+                    and e.died_at <= _clean_jobs.moment - q.retention
+                order by e.died_at
+                limit batch
+            ) as d
             limit batch
-        ) as d
-        limit batch
-    ),
+        ),
 
-    removed as (
-        delete from pgq.dead_job as d
-        where d.job_id = any(array(select o.job_id from old as o))
-        returning d.queue_id
-    )
+        deleted as (
+            delete from pgq.dead_job as d
+            where d.job_id = any(array(select o.job_id from old as o))
+            returning d.queue_id
+        )
 
-    select 'dead letters removed', q.queue::text, count(*)
-    from removed as r
-    inner join pgq.queue as q on q.queue_id = r.queue_id
-    group by q.queue;
+        select 'dead letters removed', q.queue::text, count(*)
+        from deleted as r
+        inner join pgq.queue as q on q.queue_id = r.queue_id
+        group by q.queue
+    loop
+        removed := removed + report.amount;
+        return next report;
+    end loop;
+    unfinished := unfinished or greatest(ended, removed) >= batch;
 
     -- An enqueue or a claim that was in progress when its queue was dropped. The ids of queues that
     -- have jobs are found one after the other, without a look at all jobs.
@@ -16310,8 +16316,14 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
         limit batch
     ));
+    get diagnostics removed = row_count;
+
     delete from pgq.dead_job as d
     where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
+
+    if unfinished or removed = batch then
+        return next row('more', 'jobs', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 
@@ -19271,12 +19283,12 @@ begin
     delete from pgq.bulk_write as w
     where w.bulk_write_id = target.bulk_write_id;
 
-    return target.committed_at is null;
+    return true;
 end
 $$;
 
 comment on function pgq._forget_write(bigint) is
-'Forgets a bulk write, unless somebody is at work on it; true when it was an open one.';
+'Forgets a bulk write; false when somebody is at work on it.';
 
 -- ==== sql/bulk/_clean_writes.sql
 
@@ -19291,7 +19303,10 @@ declare
     -- One call does so much of each; the next one goes on.
     most constant integer := 1000;
     room integer;
+    seen integer := 0;
+    forgotten integer := 0;
     removed integer;
+    unfinished boolean;
     target record;
 begin
     -- Given up: nobody came to commit them, or there is nothing left to write to.
@@ -19304,18 +19319,22 @@ begin
         limit most
         for update skip locked
     loop
-        if pgq._forget_write(target.bulk_write_id) then
-            return next row(
-                'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_action;
-        end if;
-    end loop;
+        seen := seen + 1;
+        continue when not pgq._forget_write(target.bulk_write_id);
 
+        forgotten := forgotten + 1;
+        return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_action;
+    end loop;
+    -- Where all those that one call looks at are in use, the next one would find the same.
+    unfinished := seen = most and forgotten > 0;
+
+    seen := 0;
+    forgotten := 0;
     for target in
-        select w.bulk_write_id, w.write_id
+        select w.bulk_write_id, w.write_id, w.committed_at is null as was_open
         from pgq._dropped_targets() as d
         cross join lateral (
-            select o.bulk_write_id, o.write_id
+            select o.bulk_write_id, o.write_id, o.committed_at
             from pgq.bulk_write as o
             where coalesce(o.topic_id, 0) = d.topic_id
                 and coalesce(o.queue_id, 0) = d.queue_id
@@ -19323,12 +19342,17 @@ begin
         ) as w
         limit most
     loop
-        if pgq._forget_write(target.bulk_write_id) then
+        seen := seen + 1;
+        continue when not pgq._forget_write(target.bulk_write_id);
+
+        forgotten := forgotten + 1;
+        if target.was_open then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
             )::pgq.cleanup_action;
         end if;
     end loop;
+    unfinished := unfinished or seen = most and forgotten > 0;
 
     delete from pgq.bulk_producer as p
     where not exists (
@@ -19355,6 +19379,8 @@ begin
             for update skip locked
         )
     );
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = most;
 
     -- What is left of writes that have ended, where no chunk is open.
     room := most;
@@ -19376,11 +19402,9 @@ begin
                 'staged write removed', target.write_id::text, 1
             )::pgq.cleanup_action;
         end if;
-        if room = 0 then
-            return next row('more', 'writes', 1)::pgq.cleanup_action;
-            exit;
-        end if;
+        exit when room = 0;
     end loop;
+    unfinished := unfinished or room = 0;
 
     room := most;
     for target in
@@ -19395,11 +19419,12 @@ begin
     loop
         removed := pgq._forget_published(target.bulk_write_id, room);
         room := room - coalesce(removed, 0);
-        if room = 0 then
-            return next row('more', 'writes', 1)::pgq.cleanup_action;
-            exit;
-        end if;
+        exit when room = 0;
     end loop;
+
+    if unfinished or room = 0 then
+        return next row('more', 'writes', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 
