@@ -1127,6 +1127,27 @@ $$;
 comment on function pgq._check_count(text, bigint, bigint, bigint) is
 'Refuses a number that is null (22004) or outside the bounds (22023).';
 
+-- ==== sql/shared/_check_read_committed.sql
+
+create function pgq._check_read_committed(function_name text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception '% needs READ COMMITTED', _check_read_committed.function_name
+            using errcode = '25001',
+                hint = 'Call it in a transaction of that isolation level.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_read_committed(text) is
+'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for.';
+
 -- ==== sql/shared/_check_interval.sql
 
 create function pgq._check_interval(argument text, length interval, zero_allowed boolean)
@@ -4304,7 +4325,8 @@ create function pgq._publish_spread(
     keys text[],
     headers jsonb[],
     partition integer,
-    bodies bytea[]
+    bodies bytea[],
+    keyless integer
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -4346,10 +4368,12 @@ begin
         perform pgq._fail_unknown_topic(_publish_spread.topic);
     end if;
 
-    -- Messages without a key go where one with a key goes, or else where there is room: taking a
-    -- free partition besides the keyed ones would break the order in which locks are taken.
+    -- Messages without a key go where the caller says, or where one with a key goes, or else where
+    -- there is room: taking a free partition besides the keyed ones would break the order in which
+    -- locks are taken.
     fallback := coalesce(
         _publish_spread.partition,
+        _publish_spread.keyless,
         (
             select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
                 % target.partitions
@@ -4427,7 +4451,8 @@ begin
             _publish_spread.keys,
             _publish_spread.headers,
             _publish_spread.partition,
-            _publish_spread.bodies
+            _publish_spread.bodies,
+            _publish_spread.keyless
         ) as s;
         return;
     end if;
@@ -4878,8 +4903,11 @@ begin
 end
 $$;
 
-comment on function pgq._publish_spread(text, jsonb[], text[], jsonb[], integer, bytea[]) is
-'The part of publish_batch that writes to several partitions; locks them in ascending order.';
+comment on function pgq._publish_spread(
+    text, jsonb[], text[], jsonb[], integer, bytea[], integer
+) is
+'The part of publish_batch that writes to several partitions; locks them in ascending order.
+keyless: where messages without a key go; null: to any of these partitions.';
 
 -- ==== sql/log/publish_batch.sql
 
@@ -4934,7 +4962,8 @@ begin
                 publish_batch.keys,
                 publish_batch.headers,
                 publish_batch.partition,
-                publish_batch.bodies
+                publish_batch.bodies,
+                null
             ) as s;
         exception
             when unique_violation then
@@ -4956,7 +4985,8 @@ begin
             publish_batch.keys,
             publish_batch.headers,
             null,
-            publish_batch.bodies
+            publish_batch.bodies,
+            null
         ) as s;
         return;
     end if;
@@ -8485,42 +8515,47 @@ begin
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
-    perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
-
-    -- In ascending order, as everywhere, so that two callers cannot block each other.
-    for number in
-        select p.partition
-        from pgq.topic as t
-        inner join pgq.partition as p on p.topic_id = t.topic_id
-        where t.topic = seek.topic collate "C"
-            and p.partition = coalesce(seek.partition, p.partition)
-        order by p.partition
+    -- Where the topic is dropped, or made anew, between the check and the partitions: look
+    -- again.
     loop
-        state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
-        first_available := pgq._first_available(state.partition_id);
-        moved.partition := number;
-        moved.position := case
-            when seek.log_offset is not null then seek.log_offset
-            when seek.start collate "C" = 'earliest' then first_available
-            when seek.start collate "C" = 'latest' then state.last_offset + 1
-            else pgq._offset_at(
-                state.partition_id, seek.published_at, first_available, state.last_offset
-            )
-        end;
+        perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
 
-        if moved.position not between first_available and state.last_offset + 1 then
-            perform pgq._fail_out_of_range(
-                seek.topic collate "C",
-                number,
-                seek.log_offset,
-                first_available,
-                state.last_offset,
-                false
-            );
-        end if;
+        -- In ascending order, as everywhere, so that two callers cannot block each other.
+        for number in
+            select p.partition
+            from pgq.topic as t
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            where t.topic = seek.topic collate "C"
+                and p.partition = coalesce(seek.partition, p.partition)
+            order by p.partition
+        loop
+            state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
+            first_available := pgq._first_available(state.partition_id);
+            moved.partition := number;
+            moved.position := case
+                when seek.log_offset is not null then seek.log_offset
+                when seek.start collate "C" = 'earliest' then first_available
+                when seek.start collate "C" = 'latest' then state.last_offset + 1
+                else pgq._offset_at(
+                    state.partition_id, seek.published_at, first_available, state.last_offset
+                )
+            end;
 
-        perform pgq._append_position(state, moved.position, null, null);
-        return next moved;
+            if moved.position not between first_available and state.last_offset + 1 then
+                perform pgq._fail_out_of_range(
+                    seek.topic collate "C",
+                    number,
+                    seek.log_offset,
+                    first_available,
+                    state.last_offset,
+                    false
+                );
+            end if;
+
+            perform pgq._append_position(state, moved.position, null, null);
+            return next moved;
+        end loop;
+        exit when found;
     end loop;
 end
 $$;
@@ -9510,6 +9545,9 @@ declare
     removed bigint;
     alive bigint := 0;
 begin
+    -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
+    perform pgq._check_read_committed('purge_queue');
+
     select q.queue_id
     into target_id
     from pgq.queue as q
@@ -9571,7 +9609,7 @@ comment on function pgq.purge_queue(text, boolean, boolean) is
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
 too; a worker that still has one of them gets false from ack. Archived jobs stay.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
-both are, 40001 above READ COMMITTED when another transaction was first (try again).';
+both are, 25001 not under READ COMMITTED.';
 
 -- ==== sql/queue/_due_at.sql
 
@@ -15636,6 +15674,9 @@ declare
     target pgq.queue;
     redriven bigint;
 begin
+    -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
+    perform pgq._check_read_committed('redrive');
+
     -- The transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then
         return null;
@@ -15700,22 +15741,6 @@ begin
     from revived as r;
     get diagnostics redriven = row_count;
 
-    if redriven = 0
-        and redrive.job_id is not null
-        and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
-        -- A dead letter that came after the snapshot cannot be inserted: that raises 40001.
-        insert into pgq.dead_job (
-            job_id, queue_id, partition_id, log_offset, segment, priority, attempt, died_at
-        )
-        values (redrive.job_id, 0, 0, 0, 0, 0, 0, pgq._clock())
-        on conflict do nothing;
-
-        delete from pgq.dead_job as d
-        where d.job_id = redrive.job_id
-            and d.queue_id = 0;
-    end if;
-
     return redriven;
 end
 $$;
@@ -15725,7 +15750,7 @@ comment on function pgq.redrive(text, bigint, boolean) is
 job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
 before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
-or both, 40001 above READ COMMITTED when another transaction was first (try again).';
+or both, 25001 not under READ COMMITTED.';
 
 -- ==== sql/queue/_expired_jobs.sql
 
@@ -16223,6 +16248,8 @@ declare
     report pgq.cleanup_action;
     batch constant integer := 10000;
     ended bigint := 0;
+    removed bigint := 0;
+    unfinished boolean;
 begin
     for report in
         select r.*
@@ -16234,9 +16261,7 @@ begin
         return next report;
     end loop;
 
-    if pgq._mark_exhausted(batch) then
-        return next row('more', 'jobs', 1)::pgq.cleanup_report;
-    end if;
+    unfinished := pgq._mark_exhausted(batch);
 
     for report in
         select r.*
@@ -16246,39 +16271,40 @@ begin
         return next report;
     end loop;
 
-    if ended >= batch then
-        return next row('more', 'jobs', 1)::pgq.cleanup_action;
-    end if;
-
     return query
     select r.*
     from pgq._sweep_floors() as r;
 
-    return query
-    with old as materialized (
-        select d.job_id
-        from pgq.queue as q
-        cross join lateral (
-            select e.job_id
-            from pgq.dead_job as e
-            where e.queue_id = q.queue_id
-                and e.died_at <= _clean_jobs.moment - q.retention
-            order by e.died_at
+    for report in
+        with old as materialized (
+            select d.job_id
+            from pgq.queue as q
+            cross join lateral (
+                select e.job_id
+                from pgq.dead_job as e
+                where e.queue_id = q.queue_id
+                    and e.died_at <= _clean_jobs.moment - q.retention
+                order by e.died_at
+                limit batch
+            ) as d
             limit batch
-        ) as d
-        limit batch
-    ),
+        ),
 
-    removed as (
-        delete from pgq.dead_job as d
-        where d.job_id = any(array(select o.job_id from old as o))
-        returning d.queue_id
-    )
+        deleted as (
+            delete from pgq.dead_job as d
+            where d.job_id = any(array(select o.job_id from old as o))
+            returning d.queue_id
+        )
 
-    select 'dead letters removed', q.queue::text, count(*)
-    from removed as r
-    inner join pgq.queue as q on q.queue_id = r.queue_id
-    group by q.queue;
+        select 'dead letters removed', q.queue::text, count(*)
+        from deleted as r
+        inner join pgq.queue as q on q.queue_id = r.queue_id
+        group by q.queue
+    loop
+        removed := removed + report.amount;
+        return next report;
+    end loop;
+    unfinished := unfinished or greatest(ended, removed) >= batch;
 
     -- An enqueue or a claim that was in progress when its queue was dropped. The ids of queues that
     -- have jobs are found one after the other, without a look at all jobs.
@@ -16304,8 +16330,14 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
         limit batch
     ));
+    get diagnostics removed = row_count;
+
     delete from pgq.dead_job as d
     where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
+
+    if unfinished or removed = batch then
+        return next row('more', 'jobs', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 
@@ -16627,6 +16659,41 @@ $$;
 
 comment on function pgq._fail_write_lost(uuid, text) is
 'Raises MQ008; without a reason, because there is no open write of this id.';
+
+-- ==== sql/bulk/_check_no_write.sql
+
+create function pgq._check_no_write(write_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
+        return;
+    end if;
+
+    -- One that the snapshot does not show cannot be added: that raises 40001.
+    insert into pgq.bulk_write (queue_id, atomic, write_id, begun_at, expires_at)
+    select 0, true, _check_no_write.write_id, pgq._clock(), pgq._clock()
+    where _check_no_write.write_id is not null
+        and not exists (
+            select
+            from pgq.bulk_write as w
+            where w.write_id = _check_no_write.write_id
+        )
+    on conflict do nothing;
+
+    delete from pgq.bulk_write as w
+    where w.write_id = _check_no_write.write_id
+        and w.queue_id = 0;
+end
+$$;
+
+comment on function pgq._check_no_write(uuid) is
+'Called where no write of this id was found: above READ COMMITTED it raises 40001 when there is one
+that the snapshot is too old to show.';
 
 -- ==== sql/bulk/_check_lengths.sql
 
@@ -17465,6 +17532,9 @@ begin
         or ended_at is not null
         or num_nonnulls(target.topic, target.queue) = 0
     then
+        if target.bulk_write_id is null then
+            perform pgq._check_no_write(_find_write.write_id);
+        end if;
         perform pgq._fail_write_lost(
             _find_write.write_id,
             case
@@ -17677,7 +17747,8 @@ end
 $$;
 
 comment on function pgq._unpack_payloads(bytea, integer[]) is
-'The same for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021).';
+'The same for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021), or that the
+database cannot have as JSON (22003, 54001).';
 
 -- ==== sql/bulk/_stays_packed.sql
 
@@ -18608,11 +18679,12 @@ each lock, also when the lock_timeout of the session is longer. After that, roll
 again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
 rows use the view write_chunks instead.
 Errors: MQ007 unknown partition, MQ008 the write was committed, started again, aborted or
-forgotten, its topic or queue was dropped, or the server crashed, 22004 a required argument is
-null, no contents, or a null is in lengths or starts, 22021 a payload is not text in the encoding
-of the database, 22023 bad arguments, both kinds of contents, jobs that would expire before they
-are due, or another chunk was written under the same numbers, 22P02 or 22P05 a payload is not
-JSON, 40001 above READ COMMITTED when another transaction was first (try again), 55P03 waited 60 s
+forgotten, its topic or queue was dropped, or the server crashed, 22003 a number in a payload is
+beyond what the database can have, 22004 a required argument is null, no contents, or a null is in
+lengths or starts, 22021 a payload is not text in the encoding of the database, 22023 bad arguments,
+both kinds of contents, jobs that would expire before they are due, or another chunk was written
+under the same numbers, 22P02 or 22P05 a payload is not JSON, 40001 above READ COMMITTED when
+another transaction was first (try again), 54001 a payload is nested too deeply, 55P03 waited 60 s
 for a lock (call it again), and those of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/_lock_write.sql
@@ -18865,6 +18937,7 @@ begin
         select c.*
         from pgq.staged_chunk as c
         where c.write_id = (_publish_staged.target).write_id
+            and c.messages > 0
         order by c.task, c.chunk
     loop
         if made.partition is null and made.keys is null then
@@ -18879,6 +18952,17 @@ begin
                 made.keys,
                 made.headers,
                 made.partition
+            );
+        elsif topic_name is not null and made.partition is null then
+            -- Those without a key keep to the partition of their task, here too.
+            perform pgq._publish_spread(
+                topic_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                null,
+                made.bodies,
+                made.task % partition_count
             );
         else
             perform pgq._publish_messages(
@@ -18930,11 +19014,7 @@ declare
     is_open boolean;
 begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'commit_write needs READ COMMITTED'
-            using errcode = '25001',
-                hint = 'Call it in a transaction of that isolation level.';
-    end if;
+    perform pgq._check_read_committed('commit_write');
 
     target := pgq._lock_write(commit_write.write_id);
     is_open := target.committed_at is null;
@@ -18945,6 +19025,7 @@ begin
             perform pgq._publish_staged(target);
             perform pgq._forget_staged(target.write_id, null);
         else
+            perform pgq._check_target(target.write_id, target.topic_id, target.queue_id);
             perform pgq._forget_published(target.bulk_write_id, null);
         end if;
 
@@ -18967,13 +19048,14 @@ comment on function pgq.commit_write(uuid, bigint) is
 'Ends a bulk write; an atomic one publishes all that was staged, at once; MQ008 when it is lost.
 It waits for transactions that have written chunks and are still open, and counts the chunks of
 those that commit. Chunks of writers that come later are refused. The partitions that the write goes
-to are locked for other publishers until the transaction of this call ends. Messages of a task keep
-their order, and tasks follow each other by number. In an atomic write, messages without a key and
-without a partition go to partition number (task modulo the number of partitions). Repeating the
-call does no harm: the result then has duplicate = true. expected_messages: refuse the commit when
-the write has another number of messages; null: any number. The call waits at most 60 s for each
-lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
-again, or end the session that holds the lock (see pg_blocking_pids).
+to are locked for other publishers until the transaction of this call ends. In an atomic write,
+messages of a task keep their order in each partition, tasks follow each other by number, and
+messages without a key and without a partition go to partition number (task modulo the number of
+partitions). Repeating the call does no harm: the result then has duplicate = true.
+expected_messages: refuse the commit when the write has another number of messages; null: any
+number. The call waits at most 60 s for each lock, also when the lock_timeout of the session is
+longer. After that nothing has changed: call it again, or end the session that holds the lock (see
+pg_blocking_pids).
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped,
 or a part of what was staged is missing (start it again), 22004 a required argument is null, 22023
 another number of messages than expected, a write that is not atomic was started again and made
@@ -19012,6 +19094,7 @@ begin
     for update;
 
     if target.bulk_write_id is null then
+        perform pgq._check_no_write(abort_write.write_id);
         return false;
     end if;
 
@@ -19214,12 +19297,12 @@ begin
     delete from pgq.bulk_write as w
     where w.bulk_write_id = target.bulk_write_id;
 
-    return target.committed_at is null;
+    return true;
 end
 $$;
 
 comment on function pgq._forget_write(bigint) is
-'Forgets a bulk write, unless somebody is at work on it; true when it was an open one.';
+'Forgets a bulk write; false when somebody is at work on it.';
 
 -- ==== sql/bulk/_clean_writes.sql
 
@@ -19234,7 +19317,10 @@ declare
     -- One call does so much of each; the next one goes on.
     most constant integer := 1000;
     room integer;
+    seen integer := 0;
+    forgotten integer := 0;
     removed integer;
+    unfinished boolean;
     target record;
 begin
     -- Given up: nobody came to commit them, or there is nothing left to write to.
@@ -19247,18 +19333,22 @@ begin
         limit most
         for update skip locked
     loop
-        if pgq._forget_write(target.bulk_write_id) then
-            return next row(
-                'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_action;
-        end if;
-    end loop;
+        seen := seen + 1;
+        continue when not pgq._forget_write(target.bulk_write_id);
 
+        forgotten := forgotten + 1;
+        return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_action;
+    end loop;
+    -- Where all those that one call looks at are in use, the next one would find the same.
+    unfinished := seen = most and forgotten > 0;
+
+    seen := 0;
+    forgotten := 0;
     for target in
-        select w.bulk_write_id, w.write_id
+        select w.bulk_write_id, w.write_id, w.committed_at is null as was_open
         from pgq._dropped_targets() as d
         cross join lateral (
-            select o.bulk_write_id, o.write_id
+            select o.bulk_write_id, o.write_id, o.committed_at
             from pgq.bulk_write as o
             where coalesce(o.topic_id, 0) = d.topic_id
                 and coalesce(o.queue_id, 0) = d.queue_id
@@ -19266,12 +19356,17 @@ begin
         ) as w
         limit most
     loop
-        if pgq._forget_write(target.bulk_write_id) then
+        seen := seen + 1;
+        continue when not pgq._forget_write(target.bulk_write_id);
+
+        forgotten := forgotten + 1;
+        if target.was_open then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
             )::pgq.cleanup_action;
         end if;
     end loop;
+    unfinished := unfinished or seen = most and forgotten > 0;
 
     delete from pgq.bulk_producer as p
     where not exists (
@@ -19298,6 +19393,8 @@ begin
             for update skip locked
         )
     );
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = most;
 
     -- What is left of writes that have ended, where no chunk is open.
     room := most;
@@ -19319,11 +19416,9 @@ begin
                 'staged write removed', target.write_id::text, 1
             )::pgq.cleanup_action;
         end if;
-        if room = 0 then
-            return next row('more', 'writes', 1)::pgq.cleanup_action;
-            exit;
-        end if;
+        exit when room = 0;
     end loop;
+    unfinished := unfinished or room = 0;
 
     room := most;
     for target in
@@ -19338,11 +19433,12 @@ begin
     loop
         removed := pgq._forget_published(target.bulk_write_id, room);
         room := room - coalesce(removed, 0);
-        if room = 0 then
-            return next row('more', 'writes', 1)::pgq.cleanup_action;
-            exit;
-        end if;
+        exit when room = 0;
     end loop;
+
+    if unfinished or room = 0 then
+        return next row('more', 'writes', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 
@@ -19895,11 +19991,7 @@ declare
     moment timestamptz := pgq._clock();
     part text;
 begin
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'cleanup needs READ COMMITTED'
-            using errcode = '25001',
-                hint = 'Call it in a transaction of its own.';
-    end if;
+    perform pgq._check_read_committed('cleanup');
 
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.

@@ -6,6 +6,7 @@
 \ir shared/_give_back_grant.sql
 \ir shared/_check_name.sql
 \ir shared/_check_count.sql
+\ir shared/_check_read_committed.sql
 \ir shared/_check_interval.sql
 \ir shared/_check_content.sql
 \ir shared/_check_batch.sql
@@ -161,6 +162,7 @@
 
 -- Bulk writes: what is wrong with a chunk
 \ir bulk/_fail_write_lost.sql
+\ir bulk/_check_no_write.sql
 \ir bulk/_check_lengths.sql
 \ir bulk/_check_packed.sql
 \ir bulk/_check_chunk.sql

@@ -9,7 +9,10 @@ declare
     -- One call does so much of each; the next one goes on.
     most constant integer := 1000;
     room integer;
+    seen integer := 0;
+    forgotten integer := 0;
     removed integer;
+    unfinished boolean;
     target record;
 begin
     -- Given up: nobody came to commit them, or there is nothing left to write to.
@@ -22,18 +25,22 @@ begin
         limit most
         for update skip locked
     loop
-        if pgq._forget_write(target.bulk_write_id) then
-            return next row(
-                'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_action;
-        end if;
-    end loop;
+        seen := seen + 1;
+        continue when not pgq._forget_write(target.bulk_write_id);
 
+        forgotten := forgotten + 1;
+        return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_action;
+    end loop;
+    -- Where all those that one call looks at are in use, the next one would find the same.
+    unfinished := seen = most and forgotten > 0;
+
+    seen := 0;
+    forgotten := 0;
     for target in
-        select w.bulk_write_id, w.write_id
+        select w.bulk_write_id, w.write_id, w.committed_at is null as was_open
         from pgq._dropped_targets() as d
         cross join lateral (
-            select o.bulk_write_id, o.write_id
+            select o.bulk_write_id, o.write_id, o.committed_at
             from pgq.bulk_write as o
             where coalesce(o.topic_id, 0) = d.topic_id
                 and coalesce(o.queue_id, 0) = d.queue_id
@@ -41,12 +48,17 @@ begin
         ) as w
         limit most
     loop
-        if pgq._forget_write(target.bulk_write_id) then
+        seen := seen + 1;
+        continue when not pgq._forget_write(target.bulk_write_id);
+
+        forgotten := forgotten + 1;
+        if target.was_open then
             return next row(
                 'bulk write forgotten', target.write_id::text, 1
             )::pgq.cleanup_action;
         end if;
     end loop;
+    unfinished := unfinished or seen = most and forgotten > 0;
 
     delete from pgq.bulk_producer as p
     where not exists (
@@ -73,6 +85,8 @@ begin
             for update skip locked
         )
     );
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = most;
 
     -- What is left of writes that have ended, where no chunk is open.
     room := most;
@@ -94,11 +108,9 @@ begin
                 'staged write removed', target.write_id::text, 1
             )::pgq.cleanup_action;
         end if;
-        if room = 0 then
-            return next row('more', 'writes', 1)::pgq.cleanup_action;
-            exit;
-        end if;
+        exit when room = 0;
     end loop;
+    unfinished := unfinished or room = 0;
 
     room := most;
     for target in
@@ -113,11 +125,12 @@ begin
     loop
         removed := pgq._forget_published(target.bulk_write_id, room);
         room := room - coalesce(removed, 0);
-        if room = 0 then
-            return next row('more', 'writes', 1)::pgq.cleanup_action;
-            exit;
-        end if;
+        exit when room = 0;
     end loop;
+
+    if unfinished or room = 0 then
+        return next row('more', 'writes', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 

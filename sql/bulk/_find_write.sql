@@ -40,6 +40,9 @@ begin
         or ended_at is not null
         or num_nonnulls(target.topic, target.queue) = 0
     then
+        if target.bulk_write_id is null then
+            perform pgq._check_no_write(_find_write.write_id);
+        end if;
         perform pgq._fail_write_lost(
             _find_write.write_id,
             case

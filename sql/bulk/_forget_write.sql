@@ -34,9 +34,9 @@ begin
     delete from pgq.bulk_write as w
     where w.bulk_write_id = target.bulk_write_id;
 
-    return target.committed_at is null;
+    return true;
 end
 $$;
 
 comment on function pgq._forget_write(bigint) is
-'Forgets a bulk write, unless somebody is at work on it; true when it was an open one.';
+'Forgets a bulk write; false when somebody is at work on it.';

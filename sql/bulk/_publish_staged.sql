@@ -64,6 +64,7 @@ begin
         select c.*
         from pgq.staged_chunk as c
         where c.write_id = (_publish_staged.target).write_id
+            and c.messages > 0
         order by c.task, c.chunk
     loop
         if made.partition is null and made.keys is null then
@@ -78,6 +79,17 @@ begin
                 made.keys,
                 made.headers,
                 made.partition
+            );
+        elsif topic_name is not null and made.partition is null then
+            -- Those without a key keep to the partition of their task, here too.
+            perform pgq._publish_spread(
+                topic_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                null,
+                made.bodies,
+                made.task % partition_count
             );
         else
             perform pgq._publish_messages(

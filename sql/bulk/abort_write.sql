@@ -27,6 +27,7 @@ begin
     for update;
 
     if target.bulk_write_id is null then
+        perform pgq._check_no_write(abort_write.write_id);
         return false;
     end if;
 

@@ -18,11 +18,7 @@ declare
     is_open boolean;
 begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'commit_write needs READ COMMITTED'
-            using errcode = '25001',
-                hint = 'Call it in a transaction of that isolation level.';
-    end if;
+    perform pgq._check_read_committed('commit_write');
 
     target := pgq._lock_write(commit_write.write_id);
     is_open := target.committed_at is null;
@@ -33,6 +29,7 @@ begin
             perform pgq._publish_staged(target);
             perform pgq._forget_staged(target.write_id, null);
         else
+            perform pgq._check_target(target.write_id, target.topic_id, target.queue_id);
             perform pgq._forget_published(target.bulk_write_id, null);
         end if;
 
@@ -55,13 +52,14 @@ comment on function pgq.commit_write(uuid, bigint) is
 'Ends a bulk write; an atomic one publishes all that was staged, at once; MQ008 when it is lost.
 It waits for transactions that have written chunks and are still open, and counts the chunks of
 those that commit. Chunks of writers that come later are refused. The partitions that the write goes
-to are locked for other publishers until the transaction of this call ends. Messages of a task keep
-their order, and tasks follow each other by number. In an atomic write, messages without a key and
-without a partition go to partition number (task modulo the number of partitions). Repeating the
-call does no harm: the result then has duplicate = true. expected_messages: refuse the commit when
-the write has another number of messages; null: any number. The call waits at most 60 s for each
-lock, also when the lock_timeout of the session is longer. After that nothing has changed: call it
-again, or end the session that holds the lock (see pg_blocking_pids).
+to are locked for other publishers until the transaction of this call ends. In an atomic write,
+messages of a task keep their order in each partition, tasks follow each other by number, and
+messages without a key and without a partition go to partition number (task modulo the number of
+partitions). Repeating the call does no harm: the result then has duplicate = true.
+expected_messages: refuse the commit when the write has another number of messages; null: any
+number. The call waits at most 60 s for each lock, also when the lock_timeout of the session is
+longer. After that nothing has changed: call it again, or end the session that holds the lock (see
+pg_blocking_pids).
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped,
 or a part of what was staged is missing (start it again), 22004 a required argument is null, 22023
 another number of messages than expected, a write that is not atomic was started again and made

@@ -118,9 +118,10 @@ each lock, also when the lock_timeout of the session is longer. After that, roll
 again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
 rows use the view write_chunks instead.
 Errors: MQ007 unknown partition, MQ008 the write was committed, started again, aborted or
-forgotten, its topic or queue was dropped, or the server crashed, 22004 a required argument is
-null, no contents, or a null is in lengths or starts, 22021 a payload is not text in the encoding
-of the database, 22023 bad arguments, both kinds of contents, jobs that would expire before they
-are due, or another chunk was written under the same numbers, 22P02 or 22P05 a payload is not
-JSON, 40001 above READ COMMITTED when another transaction was first (try again), 55P03 waited 60 s
+forgotten, its topic or queue was dropped, or the server crashed, 22003 a number in a payload is
+beyond what the database can have, 22004 a required argument is null, no contents, or a null is in
+lengths or starts, 22021 a payload is not text in the encoding of the database, 22023 bad arguments,
+both kinds of contents, jobs that would expire before they are due, or another chunk was written
+under the same numbers, 22P02 or 22P05 a payload is not JSON, 40001 above READ COMMITTED when
+another transaction was first (try again), 54001 a payload is nested too deeply, 55P03 waited 60 s
 for a lock (call it again), and those of publish_batch and enqueue_batch.';

@@ -4,7 +4,8 @@ create function pgq._publish_spread(
     keys text[],
     headers jsonb[],
     partition integer,
-    bodies bytea[]
+    bodies bytea[],
+    keyless integer
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -46,10 +47,12 @@ begin
         perform pgq._fail_unknown_topic(_publish_spread.topic);
     end if;
 
-    -- Messages without a key go where one with a key goes, or else where there is room: taking a
-    -- free partition besides the keyed ones would break the order in which locks are taken.
+    -- Messages without a key go where the caller says, or where one with a key goes, or else where
+    -- there is room: taking a free partition besides the keyed ones would break the order in which
+    -- locks are taken.
     fallback := coalesce(
         _publish_spread.partition,
+        _publish_spread.keyless,
         (
             select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
                 % target.partitions
@@ -127,7 +130,8 @@ begin
             _publish_spread.keys,
             _publish_spread.headers,
             _publish_spread.partition,
-            _publish_spread.bodies
+            _publish_spread.bodies,
+            _publish_spread.keyless
         ) as s;
         return;
     end if;
@@ -185,5 +189,8 @@ begin
 end
 $$;
 
-comment on function pgq._publish_spread(text, jsonb[], text[], jsonb[], integer, bytea[]) is
-'The part of publish_batch that writes to several partitions; locks them in ascending order.';
+comment on function pgq._publish_spread(
+    text, jsonb[], text[], jsonb[], integer, bytea[], integer
+) is
+'The part of publish_batch that writes to several partitions; locks them in ascending order.
+keyless: where messages without a key go; null: to any of these partitions.';

@@ -49,7 +49,8 @@ begin
                 publish_batch.keys,
                 publish_batch.headers,
                 publish_batch.partition,
-                publish_batch.bodies
+                publish_batch.bodies,
+                null
             ) as s;
         exception
             when unique_violation then
@@ -71,7 +72,8 @@ begin
             publish_batch.keys,
             publish_batch.headers,
             null,
-            publish_batch.bodies
+            publish_batch.bodies,
+            null
         ) as s;
         return;
     end if;

@@ -36,42 +36,47 @@ begin
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
-    perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
-
-    -- In ascending order, as everywhere, so that two callers cannot block each other.
-    for number in
-        select p.partition
-        from pgq.topic as t
-        inner join pgq.partition as p on p.topic_id = t.topic_id
-        where t.topic = seek.topic collate "C"
-            and p.partition = coalesce(seek.partition, p.partition)
-        order by p.partition
+    -- Where the topic is dropped, or made anew, between the check and the partitions: look
+    -- again.
     loop
-        state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
-        first_available := pgq._first_available(state.partition_id);
-        moved.partition := number;
-        moved.position := case
-            when seek.log_offset is not null then seek.log_offset
-            when seek.start collate "C" = 'earliest' then first_available
-            when seek.start collate "C" = 'latest' then state.last_offset + 1
-            else pgq._offset_at(
-                state.partition_id, seek.published_at, first_available, state.last_offset
-            )
-        end;
+        perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
 
-        if moved.position not between first_available and state.last_offset + 1 then
-            perform pgq._fail_out_of_range(
-                seek.topic collate "C",
-                number,
-                seek.log_offset,
-                first_available,
-                state.last_offset,
-                false
-            );
-        end if;
+        -- In ascending order, as everywhere, so that two callers cannot block each other.
+        for number in
+            select p.partition
+            from pgq.topic as t
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            where t.topic = seek.topic collate "C"
+                and p.partition = coalesce(seek.partition, p.partition)
+            order by p.partition
+        loop
+            state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
+            first_available := pgq._first_available(state.partition_id);
+            moved.partition := number;
+            moved.position := case
+                when seek.log_offset is not null then seek.log_offset
+                when seek.start collate "C" = 'earliest' then first_available
+                when seek.start collate "C" = 'latest' then state.last_offset + 1
+                else pgq._offset_at(
+                    state.partition_id, seek.published_at, first_available, state.last_offset
+                )
+            end;
 
-        perform pgq._append_position(state, moved.position, null, null);
-        return next moved;
+            if moved.position not between first_available and state.last_offset + 1 then
+                perform pgq._fail_out_of_range(
+                    seek.topic collate "C",
+                    number,
+                    seek.log_offset,
+                    first_available,
+                    state.last_offset,
+                    false
+                );
+            end if;
+
+            perform pgq._append_position(state, moved.position, null, null);
+            return next moved;
+        end loop;
+        exit when found;
     end loop;
 end
 $$;

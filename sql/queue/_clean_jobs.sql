@@ -9,6 +9,8 @@ declare
     report pgq.cleanup_action;
     batch constant integer := 10000;
     ended bigint := 0;
+    removed bigint := 0;
+    unfinished boolean;
 begin
     for report in
         select r.*
@@ -20,9 +22,7 @@ begin
         return next report;
     end loop;
 
-    if pgq._mark_exhausted(batch) then
-        return next row('more', 'jobs', 1)::pgq.cleanup_report;
-    end if;
+    unfinished := pgq._mark_exhausted(batch);
 
     for report in
         select r.*
@@ -32,39 +32,40 @@ begin
         return next report;
     end loop;
 
-    if ended >= batch then
-        return next row('more', 'jobs', 1)::pgq.cleanup_action;
-    end if;
-
     return query
     select r.*
     from pgq._sweep_floors() as r;
 
-    return query
-    with old as materialized (
-        select d.job_id
-        from pgq.queue as q
-        cross join lateral (
-            select e.job_id
-            from pgq.dead_job as e
-            where e.queue_id = q.queue_id
-                and e.died_at <= _clean_jobs.moment - q.retention
-            order by e.died_at
+    for report in
+        with old as materialized (
+            select d.job_id
+            from pgq.queue as q
+            cross join lateral (
+                select e.job_id
+                from pgq.dead_job as e
+                where e.queue_id = q.queue_id
+                    and e.died_at <= _clean_jobs.moment - q.retention
+                order by e.died_at
+                limit batch
+            ) as d
             limit batch
-        ) as d
-        limit batch
-    ),
+        ),
 
-    removed as (
-        delete from pgq.dead_job as d
-        where d.job_id = any(array(select o.job_id from old as o))
-        returning d.queue_id
-    )
+        deleted as (
+            delete from pgq.dead_job as d
+            where d.job_id = any(array(select o.job_id from old as o))
+            returning d.queue_id
+        )
 
-    select 'dead letters removed', q.queue::text, count(*)
-    from removed as r
-    inner join pgq.queue as q on q.queue_id = r.queue_id
-    group by q.queue;
+        select 'dead letters removed', q.queue::text, count(*)
+        from deleted as r
+        inner join pgq.queue as q on q.queue_id = r.queue_id
+        group by q.queue
+    loop
+        removed := removed + report.amount;
+        return next report;
+    end loop;
+    unfinished := unfinished or greatest(ended, removed) >= batch;
 
     -- An enqueue or a claim that was in progress when its queue was dropped. The ids of queues that
     -- have jobs are found one after the other, without a look at all jobs.
@@ -90,8 +91,14 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
         limit batch
     ));
+    get diagnostics removed = row_count;
+
     delete from pgq.dead_job as d
     where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
+
+    if unfinished or removed = batch then
+        return next row('more', 'jobs', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 

@@ -22,6 +22,9 @@ declare
     removed bigint;
     alive bigint := 0;
 begin
+    -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
+    perform pgq._check_read_committed('purge_queue');
+
     select q.queue_id
     into target_id
     from pgq.queue as q
@@ -83,4 +86,4 @@ comment on function pgq.purge_queue(text, boolean, boolean) is
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
 too; a worker that still has one of them gets false from ack. Archived jobs stay.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
-both are, 40001 above READ COMMITTED when another transaction was first (try again).';
+both are, 25001 not under READ COMMITTED.';

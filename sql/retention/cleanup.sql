@@ -19,11 +19,7 @@ declare
     moment timestamptz := pgq._clock();
     part text;
 begin
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'cleanup needs READ COMMITTED'
-            using errcode = '25001',
-                hint = 'Call it in a transaction of its own.';
-    end if;
+    perform pgq._check_read_committed('cleanup');
 
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.bulk import NOBODY, begin, contents_of, numbers, stage, staged
+from support.bulk import MODES, NOBODY, begin, contents_of, numbers, stage, staged
 from support.log import new_topic
 from support.session import Connect, Session, refused
 
@@ -61,6 +61,28 @@ def test_unknown_writes(connection: Session) -> None:
     """False for an id of nobody, an error for none."""
     assert not connection.abort_write(write_id=NOBODY)
     refused("22004", connection.abort_write, write_id=None)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+@MODES
+def test_a_write_that_began_since(
+    connection: Session, connect: Connect, level: str, atomic: bool
+) -> None:
+    """An old snapshot shows no such write: 40001. One of nobody is false there too."""
+    topic = new_topic(connection)
+    session = connect(isolation_level=level)
+    session.execute("select from pgq.topic")
+    write_id = begin(connection, topic=topic, atomic=atomic)
+    refused("40001", session.abort_write, write_id=write_id)
+    session.rollback()
+    session.execute("select from pgq.topic")
+    assert not session.abort_write(write_id=NOBODY)
+    assert not session.abort_write(write_id=NOBODY)
+    assert session.abort_write(write_id=write_id)
+    session.commit()
+    refused("MQ008", connection.commit_write, write_id=write_id)
+    row = connection.execute("select count(*) from pgq.bulk_write where queue_id = 0").fetchone()
+    assert row == (0,)
 
 
 def test_twice_in_one_transaction_and_rolled_back(connection: Session, connect: Connect) -> None:

@@ -98,6 +98,21 @@ def test_each_message_goes_where_publish_batch_sends_it(connection: Session) -> 
     assert contents_of(connection, topic) == {1: [b"by task"], 2: [b"named, keyed"], 3: [b"named"]}
 
 
+def test_messages_without_a_key_among_those_with_keys(connection: Session) -> None:
+    """They go to the partition of their task, and keep their order there; chunks may be empty."""
+    topic = new_topic(connection, partitions=4)
+    write_id = begin(connection, topic=topic)
+    for chunk, keys in enumerate([[None, "abc"], [None, "xyz1"], [None, None], []]):
+        contents = [f"{chunk}.{key}".encode() for key in keys]
+        stage(connection, write_id, contents, task=5, chunk=chunk, keys=keys, last_chunk=False)
+    stage(connection, write_id, [b"4.None"], task=5, chunk=4)
+    connection.commit_write(write_id=write_id)
+    stored = contents_of(connection, topic)
+    keyless = [content for content in stored[1] if content.endswith(b"None")]
+    assert keyless == [b"0.None", b"1.None", b"2.None", b"2.None", b"4.None"]
+    assert sum(len(contents) for contents in stored.values()) == 7
+
+
 def test_keys_and_headers_arrive(connection: Session) -> None:
     """Those of some messages and none of others; JSON and bytes in one write."""
     topic = new_topic(connection)
@@ -250,11 +265,12 @@ def test_unknown_writes(connection: Session) -> None:
     refused("MQ008", connection.commit_write, write_id=write_id)
 
 
-def test_dropped_targets(connection: Session) -> None:
+@MODES
+def test_dropped_targets(connection: Session, atomic: bool) -> None:
     """Also when there is another of the same name."""
     topic, queue = new_topic(connection), new_queue(connection)
     for target in ({"topic": topic}, {"queue": queue}):
-        write_id = begin(connection, **target)
+        write_id = begin(connection, **target, atomic=atomic)
         stage(connection, write_id, numbers(1, 3))
         if "topic" in target:
             connection.drop_topic(topic=topic)

@@ -112,3 +112,17 @@ def test_a_queue_that_is_gone(shared_connect: Connect, log: Session, function: s
     waiting = blocked(log, waiter, lambda: ON_QUEUE[function](waiter, queue))
     dropper.commit()
     assert getattr(waiting.exception(PATIENCE), "sqlstate", None) == "MQ002"
+
+
+def test_a_topic_that_goes_while_all_its_partitions_are_sought(
+    shared_connect: Connect, log: Session
+) -> None:
+    """Its name was found, its partitions are not: that is an error, not the end of a seek."""
+    topic = new_topic(log, partitions=2, groups=["readers"])
+    dropper, waiter = shared_connect(), shared_connect(autocommit=True)
+    dropper.execute("lock table pgq.partition in access exclusive mode")
+    seek = {"topic": topic, **READERS, "start": "earliest"}
+    waiting = blocked(log, waiter, lambda: waiter.call("seek", **seek))
+    dropper.drop_topic(topic=topic)
+    dropper.commit()
+    assert getattr(waiting.exception(PATIENCE), "sqlstate", None) == "MQ001"

@@ -14,7 +14,7 @@ __all__ = ["check_errors"]
 
 _CODE = re.compile(r"^\| ([0-9A-Z]{5}) \|", re.MULTILINE)
 
-READ_COMMITTED_ONLY = {"cleanup", "commit_write"}
+READ_COMMITTED_ONLY = {"cleanup", "commit_write", "purge_queue", "redrive"}
 """They raise 25001 above READ COMMITTED, and nothing else does."""
 
 TRUNCATED = {"consume", "poll"}

@@ -276,3 +276,37 @@ def test_jobs_that_others_hold_do_not_keep_it_busy(
     session.rollback()
     assert sum(each["jobs expired"] for each in _until_no_more(connection)) == 12_000
     assert connection.purge_queue(queue=queue, all_jobs=True) == 0
+
+
+def test_many_old_dead_letters(connection: Session, clock: Clock) -> None:
+    """A call removes its share of them and says that there is more."""
+    queue = new_queue(connection, max_attempts=1, job_ttl="1 hour", retention="2 hours")
+    _fill(connection, queue, 20_000)
+    assert len(claim(connection, queue, 20_000)) == 20_000
+    clock.advance("31 seconds")
+    _until_no_more(connection)
+    assert stats(connection, queue) == {"dead": 20_000}
+    clock.advance("3 hours")
+    _until_no_more(connection)
+    assert stats(connection, queue) == {}
+
+
+def test_many_jobs_of_a_queue_that_is_gone(connection: Session) -> None:
+    """As an enqueue leaves them that was in progress when it was dropped."""
+    queue = new_queue(connection)
+    _fill(connection, queue, 20_000)
+    connection.execute("delete from pgq.queue")
+    _until_no_more(connection)
+    assert row(connection, "select count(*) from pgq.job") == (0,)
+
+
+def test_many_that_have_had_all_attempts_since_it_was_lowered(connection: Session) -> None:
+    """So many that they are not marked in one call."""
+    queue = new_queue(connection, max_attempts=3)
+    _fill(connection, queue, 20_000)
+    jobs = claim(connection, queue, 20_000)
+    numbers = [job.job_id for job in jobs]
+    connection.nack_batch(job_ids=numbers, lease_token=jobs[0].lease_token, delay="0")
+    connection.alter_queue(queue=queue, max_attempts=1)
+    _until_no_more(connection)
+    assert stats(connection, queue) == {"dead": 20_000}

@@ -1,0 +1,32 @@
+create function pgq._check_no_write(write_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
+        return;
+    end if;
+
+    -- One that the snapshot does not show cannot be added: that raises 40001.
+    insert into pgq.bulk_write (queue_id, atomic, write_id, begun_at, expires_at)
+    select 0, true, _check_no_write.write_id, pgq._clock(), pgq._clock()
+    where _check_no_write.write_id is not null
+        and not exists (
+            select
+            from pgq.bulk_write as w
+            where w.write_id = _check_no_write.write_id
+        )
+    on conflict do nothing;
+
+    delete from pgq.bulk_write as w
+    where w.write_id = _check_no_write.write_id
+        and w.queue_id = 0;
+end
+$$;
+
+comment on function pgq._check_no_write(uuid) is
+'Called where no write of this id was found: above READ COMMITTED it raises 40001 when there is one
+that the snapshot is too old to show.';

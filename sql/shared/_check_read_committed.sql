@@ -1,0 +1,18 @@
+create function pgq._check_read_committed(function_name text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception '% needs READ COMMITTED', _check_read_committed.function_name
+            using errcode = '25001',
+                hint = 'Call it in a transaction of that isolation level.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_read_committed(text) is
+'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for.';
