@@ -51,7 +51,7 @@ def test_a_migrator_waits_for_the_one_before(server: Server, empty_database: str
         first.execute("select 1")  # a transaction that stays open
         migrate(first)
         waiting = pool.submit(migrate, second)
-        wait_until_blocked(observer, second.pid)
+        wait_until_blocked(observer, second.info.backend_pid)
         first.commit()
         assert waiting.result(timeout=10) == Migration(version(), version(), ())
 
