@@ -2879,7 +2879,8 @@ comment on function pgq.list_offsets(text, timestamptz) is
 An empty partition has last_offset = first_offset - 1. With published_at, log_offset is the first
 that was published then or later, last_offset + 1 when there is none; else it is null. Whatever is
 published later gets higher offsets, so ranges planned from here stay as they are.
-Errors: MQ001 unknown topic, 22004 a required argument is null.';
+Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 when retention removes what is
+being read (try again).';
 
 -- ==== sql/log/check_range.sql
 
@@ -2974,7 +2975,7 @@ pgq.check_range(...)) and log_offset between ...; so a range that is not there a
 yet, is an error there too.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
-22004 a required argument is null.';
+22004 a required argument is null, 40001 when retention removes what is being read (try again).';
 
 -- ==== sql/log/_partition_figures.sql
 
@@ -3408,7 +3409,7 @@ begin
         update pgq.partition as p
         set
             partitions = place.partitions,
-            ring = p.partition * 1024 / place.partitions,
+            ring = pgq._free_ring(p.topic_id, p.partition, place.partitions),
             notify = place.notify
         where p.partition_id = place.partition_id;
 
@@ -3460,7 +3461,9 @@ begin
             nextval('pgq.partition_id'),
             (_add_partitions.topic).topic,
             _add_partitions.last_partition + 1,
-            n.number * 1024 / (_add_partitions.last_partition + 1),
+            pgq._free_ring(
+                (_add_partitions.topic).topic_id, n.number, _add_partitions.last_partition + 1
+            ),
             (_add_partitions.topic).notify,
             (_add_partitions.class).segment,
             1,
@@ -3564,7 +3567,15 @@ as $$
 #variable_conflict use_column
 begin
     if _note_leftovers.retention is null then
-        -- Kept for ever again, except for what is not visible any more.
+        -- Kept for ever again, except for what is not visible any more. Whoever removes something
+        -- holds its row; what it hides is seen by the next statement.
+        perform
+        from pgq.leftover as o
+        inner join pgq.partition as p on p.partition_id = o.partition_id
+        where p.topic_id = _note_leftovers.topic_id
+        order by o.partition_id, o.segment, o.first_offset
+        for update of o;
+
         delete from pgq.leftover as o
         using pgq.partition as p, pgq.segment_range as r
         where p.topic_id = _note_leftovers.topic_id
@@ -4047,7 +4058,8 @@ removed messages that the group has not read: error (MQ004 until seek, the defau
 oldest that is there.
 Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
 22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+another transaction was first, or at any level when retention removes what is being read (try
+again).';
 
 -- ==== sql/log/alter_group.sql
 
@@ -4215,6 +4227,35 @@ comment on function pgq._ring() is
 'Where on the ring of partitions this session begins to look, at this second.
 Sessions begin at different places, and all move on every second: so they seldom meet, and one
 publisher alone still fills every partition.';
+
+-- ==== sql/log/_free_ring.sql
+
+create function pgq._free_ring(topic_id bigint, partition integer, partitions integer)
+returns integer
+language sql
+volatile
+parallel unsafe
+as $$
+-- Its own place, or the next one behind it: where two stood at one place, one would never be chosen.
+select r.ring % 1024
+from generate_series(
+    _free_ring.partition * 1024 / _free_ring.partitions,
+    _free_ring.partition * 1024 / _free_ring.partitions + 1023
+) as r (ring)
+where not exists (
+    select
+    from pgq.partition as p
+    where p.topic_id = _free_ring.topic_id
+        and p.partition <> _free_ring.partition
+        and p.ring = r.ring % 1024
+)
+order by r.ring
+limit 1
+$$;
+
+comment on function pgq._free_ring(bigint, integer, integer) is
+'The place on the ring for a partition of a topic that has so many; those that still stand where they
+stood with fewer keep theirs.';
 
 -- ==== sql/log/_lock_partition.sql
 
@@ -5997,7 +6038,8 @@ begin
                     or (pgq._newest(p.partition_id, p.segment, q.next_offset)).log_offset
                     is not null
                 )
-            order by q.recorded_at
+            -- A time ahead of the clock, which was set back, counts as none.
+            order by nullif(q.recorded_at, greatest(q.recorded_at, pgq._clock())) nulls first
             limit 1
             for no key update of l skip locked;
         end if;
@@ -6008,6 +6050,15 @@ begin
             );
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
+
+            -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                perform pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset)
+                from pgq.group_partition as l
+                inner join pgq.partition as p on p.partition_id = l.partition_id
+                where l.topic = _lock_group.topic
+                    and l.consumer_group = _lock_group.consumer_group;
+            end if;
             return null;
         end if;
 
@@ -6717,8 +6768,9 @@ partition it takes one that has messages and that no other member holds, so memb
 leave at any time; other members skip that partition until this transaction ends. max_messages: 1 to
 1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
-MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001
+above READ COMMITTED when another transaction was first, or at any level when retention removes
+what is being read (try again).';
 
 -- ==== sql/log/fetch_range.sql
 
@@ -7075,7 +7127,7 @@ Reads only: no position moves, and it works on a standby. An empty range (first 
 no rows.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
-22004 a required argument is null.';
+22004 a required argument is null, 40001 when retention removes what is being read (try again).';
 
 -- ==== sql/log/consume.sql
 
@@ -8473,7 +8525,8 @@ offset keeps the lease.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest
 message, MQ006 the partition is leased to another member, or was since (it would get the messages
 again), MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,
-40001 above READ COMMITTED when another transaction was first (try again).';
+40001 above READ COMMITTED when another transaction was first, or at any level when retention
+removes what is being read (try again).';
 
 -- ==== sql/log/seek.sql
 
@@ -8567,7 +8620,8 @@ next; needs a partition), published_at (the first message published then or late
 start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
 partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
-above READ COMMITTED when another transaction was first (try again).';
+above READ COMMITTED when another transaction was first, or at any level when retention removes
+what is being read (try again).';
 
 -- ==== sql/log/_clean_positions.sql
 
@@ -8663,6 +8717,13 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    -- So that whoever takes the note back by an older snapshot cannot.
+    update pgq.leftover as o
+    set remove_at = o.remove_at
+    where o.partition_id = (_hide_leftover.leftover).partition_id
+        and o.segment = (_hide_leftover.leftover).segment
+        and o.first_offset = (_hide_leftover.leftover).first_offset;
+
     delete from pgq.segment_range as r
     using pgq.segment_range as s
     where s.partition_id = (_hide_leftover.leftover).partition_id
@@ -19699,7 +19760,7 @@ or large enough, or nobody uses it.';
 
 -- ==== sql/retention/_seal_segment.sql
 
-create function pgq._seal_segment(storage_class_id bigint, moment timestamptz)
+create function pgq._seal_segment(storage_class_id bigint, moment timestamptz, wait boolean)
 returns integer
 language plpgsql
 volatile
@@ -19728,6 +19789,14 @@ begin
         or not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment)
     then
         return null;
+    end if;
+
+    if not _seal_segment.wait then
+        -- What would have to be waited for is left to the next cleanup.
+        perform
+        from pgq.queue as q
+        where q.storage_class_id = class.storage_class_id
+        for no key update nowait;
     end if;
 
     used := pgq._class_in_use(class.storage_class_id);
@@ -19782,7 +19851,7 @@ begin
 end
 $$;
 
-comment on function pgq._seal_segment(bigint, timestamptz) is
+comment on function pgq._seal_segment(bigint, timestamptz, boolean) is
 'Moves a storage class to a new segment when its open one is old or large enough, and returns
 the number of the one before; forgets a class that is out of use.';
 
@@ -19798,24 +19867,27 @@ as $$
 declare
     class_id bigint;
     sealed integer;
+    met_lock boolean := false;
 begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
     ) loop
-        -- Those who restore a dump without messages have none.
-        perform pgq._mark_segment(c.segment)
-        from pgq.storage_class as c
-        where c.storage_class_id = class_id
-            and c.segment is not null;
-
         -- Each for itself: one that is busy does not hinder the others.
         begin
-            sealed := pgq._seal_segment(class_id, _seal_segments.moment);
+            -- Those who restore a dump without messages have none.
+            perform pgq._mark_segment(c.segment)
+            from pgq.storage_class as c
+            where c.storage_class_id = class_id
+                and c.segment is not null;
+
+            sealed := pgq._seal_segment(class_id, _seal_segments.moment, not met_lock);
             if sealed is not null then
                 return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
             end if;
         exception
             when lock_not_available then
+                -- One wait is enough: publishers may be waiting behind this.
+                met_lock := true;
                 return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
     end loop;
@@ -19848,7 +19920,8 @@ begin
             'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
         );
     exception
-        when lock_not_available then
+        -- the second: this session reads it itself, by an open cursor
+        when lock_not_available or object_in_use then
             return next row(
                 'segment busy', _truncate_segment.segment::text, 1
             )::pgq.cleanup_action;

@@ -65,6 +65,7 @@
 
 -- The log: publishing
 \ir log/_ring.sql
+\ir log/_free_ring.sql
 \ir log/_lock_partition.sql
 \ir log/_publish_spread.sql
 \ir log/publish_batch.sql

@@ -6,6 +6,13 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    -- So that whoever takes the note back by an older snapshot cannot.
+    update pgq.leftover as o
+    set remove_at = o.remove_at
+    where o.partition_id = (_hide_leftover.leftover).partition_id
+        and o.segment = (_hide_leftover.leftover).segment
+        and o.first_offset = (_hide_leftover.leftover).first_offset;
+
     delete from pgq.segment_range as r
     using pgq.segment_range as s
     where s.partition_id = (_hide_leftover.leftover).partition_id

@@ -45,7 +45,8 @@ begin
                     or (pgq._newest(p.partition_id, p.segment, q.next_offset)).log_offset
                     is not null
                 )
-            order by q.recorded_at
+            -- A time ahead of the clock, which was set back, counts as none.
+            order by nullif(q.recorded_at, greatest(q.recorded_at, pgq._clock())) nulls first
             limit 1
             for no key update of l skip locked;
         end if;
@@ -56,6 +57,15 @@ begin
             );
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
+
+            -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                perform pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset)
+                from pgq.group_partition as l
+                inner join pgq.partition as p on p.partition_id = l.partition_id
+                where l.topic = _lock_group.topic
+                    and l.consumer_group = _lock_group.consumer_group;
+            end if;
             return null;
         end if;
 

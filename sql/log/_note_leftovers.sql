@@ -7,7 +7,15 @@ as $$
 #variable_conflict use_column
 begin
     if _note_leftovers.retention is null then
-        -- Kept for ever again, except for what is not visible any more.
+        -- Kept for ever again, except for what is not visible any more. Whoever removes something
+        -- holds its row; what it hides is seen by the next statement.
+        perform
+        from pgq.leftover as o
+        inner join pgq.partition as p on p.partition_id = o.partition_id
+        where p.topic_id = _note_leftovers.topic_id
+        order by o.partition_id, o.segment, o.first_offset
+        for update of o;
+
         delete from pgq.leftover as o
         using pgq.partition as p, pgq.segment_range as r
         where p.topic_id = _note_leftovers.topic_id

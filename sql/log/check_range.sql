@@ -89,4 +89,4 @@ pgq.check_range(...)) and log_offset between ...; so a range that is not there a
 yet, is an error there too.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
-22004 a required argument is null.';
+22004 a required argument is null, 40001 when retention removes what is being read (try again).';

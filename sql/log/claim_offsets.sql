@@ -44,5 +44,6 @@ partition it takes one that has messages and that no other member holds, so memb
 leave at any time; other members skip that partition until this transaction ends. max_messages: 1 to
 1000000.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
-MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001
+above READ COMMITTED when another transaction was first, or at any level when retention removes
+what is being read (try again).';

@@ -83,4 +83,5 @@ offset keeps the lease.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest
 message, MQ006 the partition is leased to another member, or was since (it would get the messages
 again), MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,
-40001 above READ COMMITTED when another transaction was first (try again).';
+40001 above READ COMMITTED when another transaction was first, or at any level when retention
+removes what is being read (try again).';

@@ -134,4 +134,5 @@ removed messages that the group has not read: error (MQ004 until seek, the defau
 oldest that is there.
 Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
 22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+another transaction was first, or at any level when retention removes what is being read (try
+again).';

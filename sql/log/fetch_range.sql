@@ -103,4 +103,4 @@ Reads only: no position moves, and it works on a standby. An empty range (first 
 no rows.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
-22004 a required argument is null.';
+22004 a required argument is null, 40001 when retention removes what is being read (try again).';

@@ -46,4 +46,5 @@ comment on function pgq.list_offsets(text, timestamptz) is
 An empty partition has last_offset = first_offset - 1. With published_at, log_offset is the first
 that was published then or later, last_offset + 1 when there is none; else it is null. Whatever is
 published later gets higher offsets, so ranges planned from here stay as they are.
-Errors: MQ001 unknown topic, 22004 a required argument is null.';
+Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 when retention removes what is
+being read (try again).';

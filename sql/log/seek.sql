@@ -88,4 +88,5 @@ next; needs a partition), published_at (the first message published then or late
 start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
 partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
-above READ COMMITTED when another transaction was first (try again).';
+above READ COMMITTED when another transaction was first, or at any level when retention removes
+what is being read (try again).';

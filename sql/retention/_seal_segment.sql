@@ -1,4 +1,4 @@
-create function pgq._seal_segment(storage_class_id bigint, moment timestamptz)
+create function pgq._seal_segment(storage_class_id bigint, moment timestamptz, wait boolean)
 returns integer
 language plpgsql
 volatile
@@ -27,6 +27,14 @@ begin
         or not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment)
     then
         return null;
+    end if;
+
+    if not _seal_segment.wait then
+        -- What would have to be waited for is left to the next cleanup.
+        perform
+        from pgq.queue as q
+        where q.storage_class_id = class.storage_class_id
+        for no key update nowait;
     end if;
 
     used := pgq._class_in_use(class.storage_class_id);
@@ -81,6 +89,6 @@ begin
 end
 $$;
 
-comment on function pgq._seal_segment(bigint, timestamptz) is
+comment on function pgq._seal_segment(bigint, timestamptz, boolean) is
 'Moves a storage class to a new segment when its open one is old or large enough, and returns
 the number of the one before; forgets a class that is out of use.';

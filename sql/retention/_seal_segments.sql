@@ -8,24 +8,27 @@ as $$
 declare
     class_id bigint;
     sealed integer;
+    met_lock boolean := false;
 begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
     ) loop
-        -- Those who restore a dump without messages have none.
-        perform pgq._mark_segment(c.segment)
-        from pgq.storage_class as c
-        where c.storage_class_id = class_id
-            and c.segment is not null;
-
         -- Each for itself: one that is busy does not hinder the others.
         begin
-            sealed := pgq._seal_segment(class_id, _seal_segments.moment);
+            -- Those who restore a dump without messages have none.
+            perform pgq._mark_segment(c.segment)
+            from pgq.storage_class as c
+            where c.storage_class_id = class_id
+                and c.segment is not null;
+
+            sealed := pgq._seal_segment(class_id, _seal_segments.moment, not met_lock);
             if sealed is not null then
                 return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
             end if;
         exception
             when lock_not_available then
+                -- One wait is enough: publishers may be waiting behind this.
+                met_lock := true;
                 return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
     end loop;

@@ -18,7 +18,8 @@ begin
             'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
         );
     exception
-        when lock_not_available then
+        -- the second: this session reads it itself, by an open cursor
+        when lock_not_available or object_in_use then
             return next row(
                 'segment busy', _truncate_segment.segment::text, 1
             )::pgq.cleanup_action;
