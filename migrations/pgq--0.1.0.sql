@@ -460,6 +460,8 @@ create table pgq.leftover (
     last_offset bigint not null,
     queue_id bigint,
     remove_at timestamptz not null,
+    noted_xid xid8,
+    horizon xid8,
     primary key (partition_id, segment, first_offset)
 );
 
@@ -474,6 +476,10 @@ comment on column pgq.leftover.first_offset is 'The first of them.';
 comment on column pgq.leftover.last_offset is 'The last of them.';
 comment on column pgq.leftover.queue_id is 'The queue whose jobs they are; null: a topic''s.';
 comment on column pgq.leftover.remove_at is 'From when on they are to go.';
+comment on column pgq.leftover.noted_xid is
+'The transaction that noted it, where others could still store more of them; null: nobody could.';
+comment on column pgq.leftover.horizon is
+'From this transaction on nobody could; null: cleanup has not found out yet.';
 
 -- Partitions of topics and queues draw their ids from here, so that message needs no second key.
 create sequence pgq.partition_id as bigint;
@@ -8995,7 +9001,7 @@ begin
     end if;
 
     insert into pgq.leftover (
-        partition_id, segment, first_offset, last_offset, queue_id, remove_at
+        partition_id, segment, first_offset, last_offset, queue_id, remove_at, noted_xid
     )
     select
         _note_leftover_jobs.partition_id,
@@ -9003,12 +9009,16 @@ begin
         0,
         9223372036854775807,
         _note_leftover_jobs.queue_id,
-        pgq._clock() + _note_leftover_jobs.retention
+        pgq._clock() + _note_leftover_jobs.retention,
+        pg_current_xact_id()
     from pgq.segment as g
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
     on conflict (partition_id, segment, first_offset) do update
-    set remove_at = least(leftover.remove_at, excluded.remove_at);
+    set
+        remove_at = least(leftover.remove_at, excluded.remove_at),
+        noted_xid = excluded.noted_xid,
+        horizon = null;
 end
 $$;
 
@@ -19434,7 +19444,11 @@ It waits for nobody, and removes 1000 of a kind at most.';
 
 -- ==== sql/retention/_clean_leftovers.sql
 
-create function pgq._clean_leftovers(moment timestamptz)
+create function pgq._clean_leftovers(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -19451,6 +19465,11 @@ begin
         select o.*
         from pgq.leftover as o
         where o.remove_at <= _clean_leftovers.moment
+            and (
+                o.horizon is null
+                or o.horizon <= pg_snapshot_xmin(_clean_leftovers.started)
+                or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
         order by o.remove_at
         for update skip locked
     loop
@@ -19516,6 +19535,28 @@ begin
         -- Jobs that were locked are looked for again.
         continue when target.queue_id is not null
             and pgq._has_jobs(target.segment, target.queue_id);
+
+        -- An enqueue that began before this was noted may store a job when it is over. So there is
+        -- a second look, behind all that had an id before the note was seen, and none between. One
+        -- that is too high is from before a restore into another cluster.
+        if target.noted_xid is not null
+            and (
+                target.horizon is null
+                or target.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        then
+            update pgq.leftover as o
+            set horizon = _clean_leftovers.horizon
+            where o.partition_id = target.partition_id
+                and o.segment = target.segment
+                and o.first_offset = target.first_offset
+                and (
+                    pg_visible_in_snapshot(target.noted_xid, _clean_leftovers.started)
+                    or target.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                );
+            continue;
+        end if;
+
         delete from pgq.leftover as o
         where o.partition_id = target.partition_id
             and o.segment = target.segment
@@ -19524,7 +19565,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_leftovers(timestamptz) is
+comment on function pgq._clean_leftovers(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';
 
@@ -19997,7 +20038,7 @@ begin
                     select r.* from pgq._clean_writes(moment) as r;
                 when 'leftovers' then
                     return query
-                    select r.* from pgq._clean_leftovers(moment) as r;
+                    select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
