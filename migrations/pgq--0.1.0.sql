@@ -4331,8 +4331,8 @@ create function pgq._publish_spread(
     keys text[],
     headers jsonb[],
     partition integer,
-    bodies bytea[],
-    keyless integer
+    keyless integer,
+    bodies bytea[]
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -4457,8 +4457,8 @@ begin
             _publish_spread.keys,
             _publish_spread.headers,
             _publish_spread.partition,
-            _publish_spread.bodies,
-            _publish_spread.keyless
+            _publish_spread.keyless,
+            _publish_spread.bodies
         ) as s;
         return;
     end if;
@@ -4910,7 +4910,7 @@ end
 $$;
 
 comment on function pgq._publish_spread(
-    text, jsonb[], text[], jsonb[], integer, bytea[], integer
+    text, jsonb[], text[], jsonb[], integer, integer, bytea[]
 ) is
 'The part of publish_batch that writes to several partitions; locks them in ascending order.
 keyless: where messages without a key go; null: to any of these partitions.';
@@ -4968,8 +4968,8 @@ begin
                 publish_batch.keys,
                 publish_batch.headers,
                 publish_batch.partition,
-                publish_batch.bodies,
-                null
+                null,
+                publish_batch.bodies
             ) as s;
         exception
             when unique_violation then
@@ -4991,8 +4991,8 @@ begin
             publish_batch.keys,
             publish_batch.headers,
             null,
-            publish_batch.bodies,
-            null
+            null,
+            publish_batch.bodies
         ) as s;
         return;
     end if;
@@ -18957,8 +18957,8 @@ begin
                 made.keys,
                 made.headers,
                 null,
-                made.bodies,
-                made.task % partition_count
+                made.task % partition_count,
+                made.bodies
             );
         else
             perform pgq._publish_messages(
