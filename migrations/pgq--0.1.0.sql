@@ -460,6 +460,8 @@ create table pgq.leftover (
     last_offset bigint not null,
     queue_id bigint,
     remove_at timestamptz not null,
+    noted_xid xid8,
+    horizon xid8,
     primary key (partition_id, segment, first_offset)
 );
 
@@ -474,6 +476,10 @@ comment on column pgq.leftover.first_offset is 'The first of them.';
 comment on column pgq.leftover.last_offset is 'The last of them.';
 comment on column pgq.leftover.queue_id is 'The queue whose jobs they are; null: a topic''s.';
 comment on column pgq.leftover.remove_at is 'From when on they are to go.';
+comment on column pgq.leftover.noted_xid is
+'The transaction that noted it, where others could still store more of them; null: nobody could.';
+comment on column pgq.leftover.horizon is
+'From this transaction on nobody could; null: cleanup has not found out yet.';
 
 -- Partitions of topics and queues draw their ids from here, so that message needs no second key.
 create sequence pgq.partition_id as bigint;
@@ -4236,7 +4242,7 @@ language sql
 volatile
 parallel unsafe
 as $$
--- Its own place, or the next one behind it: where two stood at one place, one would never be chosen.
+-- Its own place, or the next one behind it: of two at one place, one would never be chosen.
 select r.ring % 1024
 from generate_series(
     _free_ring.partition * 1024 / _free_ring.partitions,
@@ -4254,8 +4260,8 @@ limit 1
 $$;
 
 comment on function pgq._free_ring(bigint, integer, integer) is
-'The place on the ring for a partition of a topic that has so many; those that still stand where they
-stood with fewer keep theirs.';
+'The place on the ring for a partition of a topic that has so many; those that still stand where
+they stood with fewer keep theirs.';
 
 -- ==== sql/log/_lock_partition.sql
 
@@ -4366,8 +4372,8 @@ create function pgq._publish_spread(
     keys text[],
     headers jsonb[],
     partition integer,
-    bodies bytea[],
-    keyless integer
+    keyless integer,
+    bodies bytea[]
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -4492,8 +4498,8 @@ begin
             _publish_spread.keys,
             _publish_spread.headers,
             _publish_spread.partition,
-            _publish_spread.bodies,
-            _publish_spread.keyless
+            _publish_spread.keyless,
+            _publish_spread.bodies
         ) as s;
         return;
     end if;
@@ -4945,7 +4951,7 @@ end
 $$;
 
 comment on function pgq._publish_spread(
-    text, jsonb[], text[], jsonb[], integer, bytea[], integer
+    text, jsonb[], text[], jsonb[], integer, integer, bytea[]
 ) is
 'The part of publish_batch that writes to several partitions; locks them in ascending order.
 keyless: where messages without a key go; null: to any of these partitions.';
@@ -5003,8 +5009,8 @@ begin
                 publish_batch.keys,
                 publish_batch.headers,
                 publish_batch.partition,
-                publish_batch.bodies,
-                null
+                null,
+                publish_batch.bodies
             ) as s;
         exception
             when unique_violation then
@@ -5026,8 +5032,8 @@ begin
             publish_batch.keys,
             publish_batch.headers,
             null,
-            publish_batch.bodies,
-            null
+            null,
+            publish_batch.bodies
         ) as s;
         return;
     end if;
@@ -9056,7 +9062,7 @@ begin
     end if;
 
     insert into pgq.leftover (
-        partition_id, segment, first_offset, last_offset, queue_id, remove_at
+        partition_id, segment, first_offset, last_offset, queue_id, remove_at, noted_xid
     )
     select
         _note_leftover_jobs.partition_id,
@@ -9064,12 +9070,16 @@ begin
         0,
         9223372036854775807,
         _note_leftover_jobs.queue_id,
-        pgq._clock() + _note_leftover_jobs.retention
+        pgq._clock() + _note_leftover_jobs.retention,
+        pg_current_xact_id()
     from pgq.segment as g
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
     on conflict (partition_id, segment, first_offset) do update
-    set remove_at = least(leftover.remove_at, excluded.remove_at);
+    set
+        remove_at = least(leftover.remove_at, excluded.remove_at),
+        noted_xid = excluded.noted_xid,
+        horizon = null;
 end
 $$;
 
@@ -19022,8 +19032,8 @@ begin
                 made.keys,
                 made.headers,
                 null,
-                made.bodies,
-                made.task % partition_count
+                made.task % partition_count,
+                made.bodies
             );
         else
             perform pgq._publish_messages(
@@ -19509,7 +19519,11 @@ It waits for nobody, and removes 1000 of a kind at most.';
 
 -- ==== sql/retention/_clean_leftovers.sql
 
-create function pgq._clean_leftovers(moment timestamptz)
+create function pgq._clean_leftovers(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -19526,6 +19540,11 @@ begin
         select o.*
         from pgq.leftover as o
         where o.remove_at <= _clean_leftovers.moment
+            and (
+                o.horizon is null
+                or o.horizon <= pg_snapshot_xmin(_clean_leftovers.started)
+                or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
         order by o.remove_at
         for update skip locked
     loop
@@ -19591,6 +19610,28 @@ begin
         -- Jobs that were locked are looked for again.
         continue when target.queue_id is not null
             and pgq._has_jobs(target.segment, target.queue_id);
+
+        -- An enqueue that began before this was noted may store a job when it is over. So there is
+        -- a second look, behind all that had an id before the note was seen, and none between. One
+        -- that is too high is from before a restore into another cluster.
+        if target.noted_xid is not null
+            and (
+                target.horizon is null
+                or target.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        then
+            update pgq.leftover as o
+            set horizon = _clean_leftovers.horizon
+            where o.partition_id = target.partition_id
+                and o.segment = target.segment
+                and o.first_offset = target.first_offset
+                and (
+                    pg_visible_in_snapshot(target.noted_xid, _clean_leftovers.started)
+                    or target.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                );
+            continue;
+        end if;
+
         delete from pgq.leftover as o
         where o.partition_id = target.partition_id
             and o.segment = target.segment
@@ -19599,7 +19640,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_leftovers(timestamptz) is
+comment on function pgq._clean_leftovers(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';
 
@@ -20084,7 +20125,7 @@ begin
                     select r.* from pgq._clean_writes(moment) as r;
                 when 'leftovers' then
                     return query
-                    select r.* from pgq._clean_leftovers(moment) as r;
+                    select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;

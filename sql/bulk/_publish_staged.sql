@@ -88,8 +88,8 @@ begin
                 made.keys,
                 made.headers,
                 null,
-                made.bodies,
-                made.task % partition_count
+                made.task % partition_count,
+                made.bodies
             );
         else
             perform pgq._publish_messages(

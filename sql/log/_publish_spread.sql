@@ -4,8 +4,8 @@ create function pgq._publish_spread(
     keys text[],
     headers jsonb[],
     partition integer,
-    bodies bytea[],
-    keyless integer
+    keyless integer,
+    bodies bytea[]
 )
 returns setof pgq.offset_range
 language plpgsql
@@ -130,8 +130,8 @@ begin
             _publish_spread.keys,
             _publish_spread.headers,
             _publish_spread.partition,
-            _publish_spread.bodies,
-            _publish_spread.keyless
+            _publish_spread.keyless,
+            _publish_spread.bodies
         ) as s;
         return;
     end if;
@@ -190,7 +190,7 @@ end
 $$;
 
 comment on function pgq._publish_spread(
-    text, jsonb[], text[], jsonb[], integer, bytea[], integer
+    text, jsonb[], text[], jsonb[], integer, integer, bytea[]
 ) is
 'The part of publish_batch that writes to several partitions; locks them in ascending order.
 keyless: where messages without a key go; null: to any of these partitions.';

@@ -49,8 +49,8 @@ begin
                 publish_batch.keys,
                 publish_batch.headers,
                 publish_batch.partition,
-                publish_batch.bodies,
-                null
+                null,
+                publish_batch.bodies
             ) as s;
         exception
             when unique_violation then
@@ -72,8 +72,8 @@ begin
             publish_batch.keys,
             publish_batch.headers,
             null,
-            publish_batch.bodies,
-            null
+            null,
+            publish_batch.bodies
         ) as s;
         return;
     end if;

@@ -14,7 +14,7 @@ begin
     end if;
 
     insert into pgq.leftover (
-        partition_id, segment, first_offset, last_offset, queue_id, remove_at
+        partition_id, segment, first_offset, last_offset, queue_id, remove_at, noted_xid
     )
     select
         _note_leftover_jobs.partition_id,
@@ -22,12 +22,16 @@ begin
         0,
         9223372036854775807,
         _note_leftover_jobs.queue_id,
-        pgq._clock() + _note_leftover_jobs.retention
+        pgq._clock() + _note_leftover_jobs.retention,
+        pg_current_xact_id()
     from pgq.segment as g
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
     on conflict (partition_id, segment, first_offset) do update
-    set remove_at = least(leftover.remove_at, excluded.remove_at);
+    set
+        remove_at = least(leftover.remove_at, excluded.remove_at),
+        noted_xid = excluded.noted_xid,
+        horizon = null;
 end
 $$;
 

@@ -1,4 +1,8 @@
-create function pgq._clean_leftovers(moment timestamptz)
+create function pgq._clean_leftovers(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -15,6 +19,11 @@ begin
         select o.*
         from pgq.leftover as o
         where o.remove_at <= _clean_leftovers.moment
+            and (
+                o.horizon is null
+                or o.horizon <= pg_snapshot_xmin(_clean_leftovers.started)
+                or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
         order by o.remove_at
         for update skip locked
     loop
@@ -80,6 +89,28 @@ begin
         -- Jobs that were locked are looked for again.
         continue when target.queue_id is not null
             and pgq._has_jobs(target.segment, target.queue_id);
+
+        -- An enqueue that began before this was noted may store a job when it is over. So there is
+        -- a second look, behind all that had an id before the note was seen, and none between. One
+        -- that is too high is from before a restore into another cluster.
+        if target.noted_xid is not null
+            and (
+                target.horizon is null
+                or target.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        then
+            update pgq.leftover as o
+            set horizon = _clean_leftovers.horizon
+            where o.partition_id = target.partition_id
+                and o.segment = target.segment
+                and o.first_offset = target.first_offset
+                and (
+                    pg_visible_in_snapshot(target.noted_xid, _clean_leftovers.started)
+                    or target.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                );
+            continue;
+        end if;
+
         delete from pgq.leftover as o
         where o.partition_id = target.partition_id
             and o.segment = target.segment
@@ -88,6 +119,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_leftovers(timestamptz) is
+comment on function pgq._clean_leftovers(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';

@@ -39,7 +39,7 @@ begin
                     select r.* from pgq._clean_writes(moment) as r;
                 when 'leftovers' then
                     return query
-                    select r.* from pgq._clean_leftovers(moment) as r;
+                    select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;

@@ -92,6 +92,8 @@ create table pgq.leftover (
     last_offset bigint not null,
     queue_id bigint,
     remove_at timestamptz not null,
+    noted_xid xid8,
+    horizon xid8,
     primary key (partition_id, segment, first_offset)
 );
 
@@ -106,6 +108,10 @@ comment on column pgq.leftover.first_offset is 'The first of them.';
 comment on column pgq.leftover.last_offset is 'The last of them.';
 comment on column pgq.leftover.queue_id is 'The queue whose jobs they are; null: a topic''s.';
 comment on column pgq.leftover.remove_at is 'From when on they are to go.';
+comment on column pgq.leftover.noted_xid is
+'The transaction that noted it, where others could still store more of them; null: nobody could.';
+comment on column pgq.leftover.horizon is
+'From this transaction on nobody could; null: cleanup has not found out yet.';
 
 -- Partitions of topics and queues draw their ids from here, so that message needs no second key.
 create sequence pgq.partition_id as bigint;

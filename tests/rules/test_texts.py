@@ -124,7 +124,7 @@ def test_the_actions_of_cleanup_are_those_that_its_comment_lists(
     done = {
         action
         for text in reports
-        for action in re.findall(r"(?:\brow\(\s*|^    select )'([a-z ]+)',", text, re.MULTILINE)
+        for action in re.findall(r"(?:\brow\(\s*|^ +select )'([a-z ]+)',", text, re.MULTILINE)
     }
     row = connection.execute("select obj_description('pgq.cleanup()'::regprocedure)").fetchone()
     assert row is not None
