@@ -1575,18 +1575,28 @@ begin
     while class.storage_class_id is null loop
         -- The share lock keeps the segment open to the end of the transaction. Under REPEATABLE
         -- READ, a class that has gone on to another segment since the snapshot raises 40001.
-        select c.*
-        into class
-        from pgq.storage_class as c
-        where
-            coalesce(interval_send(c.retention), ''::bytea)
-            = coalesce(interval_send(_storage_class.retention), ''::bytea)
-            and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
-            and c.segment is not null
-            and c.max_bytes is not distinct from _storage_class.max_bytes
-        for share;
+        begin
+            select c.*
+            into class
+            from pgq.storage_class as c
+            where
+                coalesce(interval_send(c.retention), ''::bytea)
+                = coalesce(interval_send(_storage_class.retention), ''::bytea)
+                and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
+            for share;
 
-        exit when class.storage_class_id is not null;
+            -- Undone, and the lock with it: several that have it and want more than that would
+            -- block each other.
+            if class.segment is null or class.max_bytes is distinct from _storage_class.max_bytes
+            then
+                raise exception 'the storage class has gone out of use'
+                    using errcode = '55P03';
+            end if;
+            exit;
+        exception
+            when lock_not_available then
+                null;
+        end;
 
         insert into pgq.storage_class (retention, max_bytes, owner_id)
         values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
@@ -20038,7 +20048,8 @@ begin
             or bytes >= target.max_bytes,
             false
         );
-        continue when not target.out_of_use and not target.due;
+        continue when not target.due
+            and (not target.out_of_use or pgq._has_archived(target.segment));
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then

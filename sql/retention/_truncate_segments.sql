@@ -49,7 +49,8 @@ begin
             or bytes >= target.max_bytes,
             false
         );
-        continue when not target.out_of_use and not target.due;
+        continue when not target.due
+            and (not target.out_of_use or pgq._has_archived(target.segment));
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then

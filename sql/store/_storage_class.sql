@@ -12,18 +12,28 @@ begin
     while class.storage_class_id is null loop
         -- The share lock keeps the segment open to the end of the transaction. Under REPEATABLE
         -- READ, a class that has gone on to another segment since the snapshot raises 40001.
-        select c.*
-        into class
-        from pgq.storage_class as c
-        where
-            coalesce(interval_send(c.retention), ''::bytea)
-            = coalesce(interval_send(_storage_class.retention), ''::bytea)
-            and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
-            and c.segment is not null
-            and c.max_bytes is not distinct from _storage_class.max_bytes
-        for share;
+        begin
+            select c.*
+            into class
+            from pgq.storage_class as c
+            where
+                coalesce(interval_send(c.retention), ''::bytea)
+                = coalesce(interval_send(_storage_class.retention), ''::bytea)
+                and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
+            for share;
 
-        exit when class.storage_class_id is not null;
+            -- Undone, and the lock with it: several that have it and want more than that would
+            -- block each other.
+            if class.segment is null or class.max_bytes is distinct from _storage_class.max_bytes
+            then
+                raise exception 'the storage class has gone out of use'
+                    using errcode = '55P03';
+            end if;
+            exit;
+        exception
+            when lock_not_available then
+                null;
+        end;
 
         insert into pgq.storage_class (retention, max_bytes, owner_id)
         values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
