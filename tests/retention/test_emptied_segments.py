@@ -85,6 +85,21 @@ def test_an_old_snapshot(
     assert connection.publish(topic="t", payload=1).log_offset == LAST + 1
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("function", ["consume", "poll", "claim_offsets"])
+def test_an_old_snapshot_does_not_say_that_nothing_is_to_be_read(
+    connect: Connect, connection: Session, clock: Clock, function: str, level: str
+) -> None:
+    prepared(connection, retention="30 seconds")
+    session = old_session(connect, level)
+    for _ in range(4):
+        clock.advance("40 seconds")
+        clean(connection)
+    read = getattr(session, function)
+    answer = answer_of(session, lambda: read(topic="t", consumer_group="readers"))
+    assert answer == TRY_AGAIN
+
+
 @pytest.mark.parametrize("function", calls(None))  # type: ignore[arg-type]
 def test_during_the_emptying(
     connect: Connect, connection: Session, clock: Clock, function: str

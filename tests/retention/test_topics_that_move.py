@@ -6,7 +6,8 @@ import pytest
 
 from support.clock import Clock
 from support.log import offsets
-from support.session import Connect, Session
+from support.queue import new_queue
+from support.session import Connect, Session, refused, row
 from support.storage import actions, clean
 from support.waiting import blocked, results
 
@@ -119,3 +120,76 @@ def test_one_reader_of_many_segments_costs_one_wait(
     ).fetchall()
     assert report[0] == "segment busy"
     reader.rollback()
+
+
+def test_one_wait_for_all_classes_that_are_busy(
+    connect: Connect, connection: Session, clock: Clock
+) -> None:
+    """Behind the first one, a class whose queue somebody holds is left to the next cleanup."""
+    new_queue(connection, retention="9 hours")
+    clock.advance("3 hours")
+    holder = connect()
+    holder.execute("select from pgq.queue for share")
+    [found] = connection.execute("select storage_class_id from pgq.queue").fetchall()
+    connection.execute("insert into pgq.message select 1, 1, now(), segment from pgq.queue")
+    error = refused(
+        "55P03",
+        lambda: connection.execute("select pgq._seal_segment(%s, pgq._clock(), false)", [found[0]]),
+    )
+    assert "could not obtain lock" in str(error)
+    holder.rollback()
+
+
+def test_partitions_have_places_of_their_own(
+    connect: Connect, connection: Session, clock: Clock
+) -> None:
+    """Also beside one that could not move yet: of two at one place, one would never be chosen."""
+    connection.create_topic(topic="t", partitions=2)
+    publisher = connect()
+    publisher.publish(topic="t", payload=1, partition=1)
+    rings = "select count(*), count(distinct ring), max(ring) < 1024 from pgq.partition"
+    for partitions in (4, 5, 1024):
+        connection.alter_topic(topic="t", partitions=partitions)
+        assert row(connection, rings) == (partitions, partitions, True)
+    publisher.commit()
+    clean(connection)
+    assert row(connection, rings) == (1024, 1024, True)
+
+
+def test_a_partition_that_was_read_in_the_future_has_its_turn(
+    connection: Session, clock: Clock
+) -> None:
+    """The clock was ahead for a while; the partition read then is not the last for that long."""
+    connection.create_topic(topic="t", partitions=3, retention="9 hours")
+    connection.create_group(topic="t", **READERS)
+    for partition in range(3):
+        connection.publish_batch(topic="t", payloads=list(range(20)), partition=partition)
+    clock.advance("3 hours")
+    clean(connection)
+    clock.advance("30 minutes")
+    connection.consume(topic="t", partition=1, max_messages=1, **READERS)
+    clock.advance("-30 minutes")
+    read = [connection.consume(topic="t", max_messages=1, **READERS)[0].partition for _ in range(6)]
+    assert 1 in read
+
+
+def test_a_note_that_is_taken_back_while_it_is_acted_on(
+    connect: Connect, connection: Session, clock: Clock, topic: str
+) -> None:
+    """What is hidden goes, though the topic keeps all for ever again."""
+    connection.publish_batch(topic=topic, payloads=list(range(12_000)))
+    connection.alter_topic(topic=topic, retention="1 minute")
+    connection.publish(topic=topic, payload=1)
+    clock.advance("61 seconds")
+    cleaner, other = connect(), connect()
+    assert "more" in actions(cleaner)
+    altering = blocked(
+        connection, other, lambda: other.alter_topic(topic=topic, no_limit=["retention"])
+    )
+    cleaner.commit()
+    results(altering)
+    other.commit()
+    clean(connection)
+    [place] = connection.list_offsets(topic=topic)
+    stored = "select count(*) from pgq.message where partition_id > 0"
+    assert row(connection, stored) == (place.last_offset - place.first_offset + 1,)
