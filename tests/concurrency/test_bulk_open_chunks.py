@@ -121,13 +121,13 @@ def test_a_chunk_whose_snapshot_is_older_than_the_commit(
 def test_a_chunk_whose_snapshot_is_older_than_its_write(
     connection: Session, connect: Connect, atomic: bool, level: str
 ) -> None:
-    """It does not know of it: refused, whatever was staged by others."""
+    """It does not know of it, and has to be tried again, whatever was staged by others."""
     topic = new_topic(connection)
     writing = connect(isolation_level=level)
     writing.execute("select from pgq.topic")
     write_id = begin(connection, topic=topic, atomic=atomic)
     stage(connection, write_id, numbers(1, 2))
-    refused("MQ008", lambda: stage(writing, write_id, numbers(3, 4), task=1))
+    refused("40001", lambda: stage(writing, write_id, numbers(3, 4), task=1))
     writing.rollback()
     assert connection.commit_write(write_id=write_id).messages == 2
 

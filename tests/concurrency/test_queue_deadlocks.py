@@ -131,6 +131,8 @@ def test_a_batch_over_several_segments(
         enqueue_many(connection, queue, 2)
         seal_and_close(connection, clock, age)
     clock.advance("2 days")
+    # the open one is empty, and counts as young
+    connection.execute("update pgq.segment set opened_at = pgq._clock() where state = 'open'")
     assert "payloads moved" in clean(connection)
     enqueue_many(connection, queue, 2)
     jobs = claim(connection, queue, 10, lease="1 day")
