@@ -32,7 +32,7 @@ begin
             (_add_partitions.topic).topic,
             _add_partitions.last_partition + 1,
             pgq._free_ring(
-                (_add_partitions.topic).topic_id, n.number, _add_partitions.last_partition + 1
+                (_add_partitions.topic).topic, n.number, _add_partitions.last_partition + 1
             ),
             (_add_partitions.topic).notify,
             (_add_partitions.class).segment,

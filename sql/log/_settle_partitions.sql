@@ -40,7 +40,7 @@ begin
         update pgq.partition as p
         set
             partitions = place.partitions,
-            ring = pgq._free_ring(p.topic_id, p.partition, place.partitions),
+            ring = pgq._free_ring(p.topic, p.partition, place.partitions),
             notify = place.notify
         where p.partition_id = place.partition_id;
 
