@@ -827,6 +827,7 @@ create table pgq.queue_floor (
     queue_id bigint not null,
     label text collate "C" not null default '',
     seq bigint not null,
+    epoch bigint not null,
     floor_times timestamptz[] not null,
     floor_ids bigint[] not null,
     recorded_at timestamptz not null,
@@ -843,6 +844,9 @@ comment on column pgq.queue_floor.label is
 'For which claims: empty: for all; = and a label: for those that ask for it, which have floors of
 their own only where they may stand above those of all.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
+comment on column pgq.queue_floor.epoch is
+'Rises whenever the floors of all start again or go down, since the clock was set back. The floors
+of a label count only in the epoch in which they were written.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
 comment on column pgq.queue_floor.recorded_at is 'When this row was written.';
@@ -9249,10 +9253,19 @@ begin
     values (new_id);
 
     insert into pgq.queue_floor (
-        queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
+        queue_id,
+        seq,
+        epoch,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
     )
     values (
         new_id,
+        1,
         1,
         array_fill('-infinity'::timestamptz, array[10]),
         array_fill(0::bigint, array[10]),
@@ -10723,6 +10736,7 @@ begin
             return;
         end if;
         -- The clock was set back. Start again: jobs may have been written below the floors.
+        state.epoch := state.epoch + 1;
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
@@ -10782,6 +10796,7 @@ begin
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -10793,6 +10808,7 @@ begin
         _raise_floor.queue_id,
         '',
         state.seq + 1,
+        state.epoch,
         state.floor_times,
         state.floor_ids,
         _raise_floor.moment,
@@ -10866,18 +10882,15 @@ begin
     limit 1;
 
     if common.recorded_at > _raise_label_floor.moment
-        or (
-            state.recorded_at > _raise_label_floor.moment
-            and state.recorded_at <= pgq._clock()
-        )
+        or (state.recorded_at > _raise_label_floor.moment and state.epoch = common.epoch)
     then
         -- A claim that began later was here first.
         return;
     end if;
 
-    -- What holds for all jobs holds for those of a label. Where the clock was set back, they may
-    -- stand below the label's own floors.
-    if state.recorded_at <= _raise_label_floor.moment then
+    -- What holds for all jobs holds for those of a label. Its own floors never stand above the
+    -- safe_at of all: where the clock was set back below them, that has begun another epoch.
+    if state.epoch = common.epoch then
         for number in 1 .. 10 loop
             if (common.floor_times[number], common.floor_ids[number])
                 > (state.floor_times[number], state.floor_ids[number])
@@ -10925,7 +10938,10 @@ begin
     ) as j on true;
 
     -- Only where a job of other claims keeps the floors of all low does a label need its own.
-    if state.seq is null and times = common.floor_times and ids = common.floor_ids then
+    if state.epoch is distinct from common.epoch
+        and times = common.floor_times
+        and ids = common.floor_ids
+    then
         return;
     end if;
 
@@ -10933,6 +10949,7 @@ begin
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -10944,6 +10961,7 @@ begin
         _raise_label_floor.queue_id,
         place,
         coalesce(state.seq, 0) + 1,
+        common.epoch,
         times,
         ids,
         _raise_label_floor.moment,
@@ -10994,6 +11012,7 @@ declare
     ids bigint[];
     common_raised_at timestamptz;
     raised_at timestamptz;
+    era bigint;
     token uuid := gen_random_uuid();
     moment timestamptz := pgq._clock();
     keep_until timestamptz;
@@ -11014,7 +11033,8 @@ begin
         q.paused,
         f.floor_times,
         f.floor_ids,
-        f.recorded_at
+        f.recorded_at,
+        f.epoch
     into
         target_id,
         keep,
@@ -11022,10 +11042,11 @@ begin
         paused,
         common_times,
         common_ids,
-        common_raised_at
+        common_raised_at,
+        era
     from pgq.queue as q
     cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at
+        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
             and g.label = ''
@@ -11039,6 +11060,13 @@ begin
     end if;
     if paused or wanted = 0 then
         return;
+    end if;
+
+    if common_raised_at > moment and common_raised_at > pgq._clock() then
+        -- The clock was set back, and whoever could start the floors again may be busy.
+        common_times := array_fill('-infinity'::timestamptz, array[10]);
+        common_ids := array_fill(0::bigint, array[10]);
+        era := null;
     end if;
 
     times := common_times;
@@ -11061,7 +11089,7 @@ begin
             min(f.recorded_at)
         into times, ids, raised_at
         from (
-            select h.floor_times, h.floor_ids, h.recorded_at
+            select h.floor_times, h.floor_ids, h.recorded_at, h.epoch
             from pgq.queue_floor as h
             where h.queue_id = target_id
                 and h.label = '=' || _claim_jobs.label
@@ -11071,7 +11099,8 @@ begin
         cross join lateral unnest(f.floor_times, f.floor_ids)
             with ordinality as g (floor_time, floor_id, place)
         inner join unnest(times, ids) with ordinality as o (floor_time, floor_id, place)
-            on o.place = g.place;
+            on o.place = g.place
+        where f.epoch = era;
     end if;
 
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
@@ -11129,7 +11158,7 @@ begin
             places is not null
             or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
         )
-        or greatest(raised_at, common_raised_at) > moment;
+        or common_raised_at > moment;
 
     -- Where those that had all their attempts stand before all others, claims would walk them for
     -- ever.
@@ -16102,11 +16131,12 @@ as $$
 #variable_conflict use_column
 begin
     -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
-    -- there.
+    -- there. Those of labels may then be wrong as well.
     insert into pgq.queue_floor (
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -16118,6 +16148,7 @@ begin
         f.queue_id,
         '',
         f.seq + 1,
+        f.epoch + 1,
         s.floor_times,
         s.floor_ids,
         f.recorded_at,

@@ -61,6 +61,16 @@ def clean_until(connection: Session, clock: Clock, wanted: int, calls: int) -> l
     return seen
 
 
+def work_by_label(connection: Session, queue: str, clock: Clock, label: str) -> None:
+    """Jobs of a label, done in turn while a job of another one keeps the floor of all low."""
+    for _ in range(3):
+        clock.advance("1 second")
+        job_id = enqueue(connection, queue, label=label)
+        job = claim_one(connection, queue, label=label)
+        assert job.job_id == job_id
+        assert connection.ack(job_id=job_id, lease_token=job.lease_token)
+
+
 def test_a_label_that_no_job_has(connection: Session, clock: Clock) -> None:
     """Whatever is asked for leaves nothing behind."""
     queue = new_queue(connection)
@@ -153,6 +163,23 @@ def test_what_nobody_asks_for_is_forgotten(connection: Session, clock: Clock, ds
     assert labels(connection) >= number - 1 - 2 * LABELS
     seen = clean_until(connection, clock, 0, calls=6)
     assert seen[0] >= number - 1 - 3 * LABELS
+
+
+def test_a_spell_of_a_wrong_clock(connection: Session, clock: Clock) -> None:
+    """Others notice its end; the floors from then mean nothing when the clock comes there again."""
+    queue = new_queue(connection)
+    enqueue(connection, queue, "other", label="other")
+    clock.advance("1 hour")
+    work_by_label(connection, queue, clock, "customer")
+    clock.advance("-1 hour")
+    job_id = enqueue(connection, queue, label="customer")
+    work_by_label(connection, queue, clock, "another")
+    clock.advance("61 minutes")
+    found = [job.job_id for job in claim(connection, queue, 10, label="customer")]
+    assert found[-1] == job_id
+    # and the label has floors again, which are of use
+    work_by_label(connection, queue, clock, "customer")
+    assert labels(connection) == 2
 
 
 def test_labels_of_other_queues_are_not_walked(connection: Session, clock: Clock) -> None:
