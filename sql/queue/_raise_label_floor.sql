@@ -138,11 +138,11 @@ begin
         common.candidate_xid
     );
 
-    -- One row goes for each that comes, found by its number, so no dead rows are walked.
+    -- Labels may be many: each has one row. Found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_label_floor.queue_id
         and f.label = place
-        and f.seq = state.seq - 63;
+        and f.seq = state.seq;
 end
 $$;
 

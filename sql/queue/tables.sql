@@ -163,7 +163,7 @@ create table pgq.queue_floor_lock (
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
 comment on column pgq.queue_floor_lock.swept_label is
-'The label whose floors cleanup looked at last; null: it begins with the first one.';
+'The label whose floors cleanup looked at last; null: it begins anew.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
