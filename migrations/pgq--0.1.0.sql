@@ -821,12 +821,13 @@ create table pgq.queue_floor_lock (
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
 comment on column pgq.queue_floor_lock.swept_label is
-'The label whose floors cleanup looked at last; null: it begins with the first one.';
+'The label whose floors cleanup looked at last; null: it begins anew.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
     label text collate "C" not null default '',
     seq bigint not null,
+    epoch bigint not null,
     floor_times timestamptz[] not null,
     floor_ids bigint[] not null,
     recorded_at timestamptz not null,
@@ -843,6 +844,9 @@ comment on column pgq.queue_floor.label is
 'For which claims: empty: for all; = and a label: for those that ask for it, which have floors of
 their own only where they may stand above those of all.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
+comment on column pgq.queue_floor.epoch is
+'Rises whenever the floors of all start again or go down, since the clock was set back. The floors
+of a label count only in the epoch in which they were written.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
 comment on column pgq.queue_floor.recorded_at is 'When this row was written.';
@@ -9259,10 +9263,19 @@ begin
     values (new_id);
 
     insert into pgq.queue_floor (
-        queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
+        queue_id,
+        seq,
+        epoch,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
     )
     values (
         new_id,
+        1,
         1,
         array_fill('-infinity'::timestamptz, array[10]),
         array_fill(0::bigint, array[10]),
@@ -10733,6 +10746,7 @@ begin
             return;
         end if;
         -- The clock was set back. Start again: jobs may have been written below the floors.
+        state.epoch := state.epoch + 1;
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
@@ -10792,6 +10806,7 @@ begin
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -10803,6 +10818,7 @@ begin
         _raise_floor.queue_id,
         '',
         state.seq + 1,
+        state.epoch,
         state.floor_times,
         state.floor_ids,
         _raise_floor.moment,
@@ -10876,18 +10892,15 @@ begin
     limit 1;
 
     if common.recorded_at > _raise_label_floor.moment
-        or (
-            state.recorded_at > _raise_label_floor.moment
-            and state.recorded_at <= pgq._clock()
-        )
+        or (state.recorded_at > _raise_label_floor.moment and state.epoch = common.epoch)
     then
         -- A claim that began later was here first.
         return;
     end if;
 
-    -- What holds for all jobs holds for those of a label. Where the clock was set back, they may
-    -- stand below the label's own floors.
-    if state.recorded_at <= _raise_label_floor.moment then
+    -- What holds for all jobs holds for those of a label. Its own floors never stand above the
+    -- safe_at of all: where the clock was set back below them, that has begun another epoch.
+    if state.epoch = common.epoch then
         for number in 1 .. 10 loop
             if (common.floor_times[number], common.floor_ids[number])
                 > (state.floor_times[number], state.floor_ids[number])
@@ -10935,7 +10948,10 @@ begin
     ) as j on true;
 
     -- Only where a job of other claims keeps the floors of all low does a label need its own.
-    if state.seq is null and times = common.floor_times and ids = common.floor_ids then
+    if state.epoch is distinct from common.epoch
+        and times = common.floor_times
+        and ids = common.floor_ids
+    then
         return;
     end if;
 
@@ -10943,6 +10959,7 @@ begin
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -10954,6 +10971,7 @@ begin
         _raise_label_floor.queue_id,
         place,
         coalesce(state.seq, 0) + 1,
+        common.epoch,
         times,
         ids,
         _raise_label_floor.moment,
@@ -10962,11 +10980,11 @@ begin
         common.candidate_xid
     );
 
-    -- One row goes for each that comes, found by its number, so no dead rows are walked.
+    -- Labels may be many: each has one row. Found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_label_floor.queue_id
         and f.label = place
-        and f.seq = state.seq - 63;
+        and f.seq = state.seq;
 end
 $$;
 
@@ -11004,6 +11022,7 @@ declare
     ids bigint[];
     common_raised_at timestamptz;
     raised_at timestamptz;
+    era bigint;
     token uuid := gen_random_uuid();
     moment timestamptz := pgq._clock();
     keep_until timestamptz;
@@ -11024,7 +11043,8 @@ begin
         q.paused,
         f.floor_times,
         f.floor_ids,
-        f.recorded_at
+        f.recorded_at,
+        f.epoch
     into
         target_id,
         keep,
@@ -11032,10 +11052,11 @@ begin
         paused,
         common_times,
         common_ids,
-        common_raised_at
+        common_raised_at,
+        era
     from pgq.queue as q
     cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at
+        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
             and g.label = ''
@@ -11049,6 +11070,13 @@ begin
     end if;
     if paused or wanted = 0 then
         return;
+    end if;
+
+    if common_raised_at > moment and common_raised_at > pgq._clock() then
+        -- The clock was set back, and whoever could start the floors again may be busy.
+        common_times := array_fill('-infinity'::timestamptz, array[10]);
+        common_ids := array_fill(0::bigint, array[10]);
+        era := null;
     end if;
 
     times := common_times;
@@ -11071,7 +11099,7 @@ begin
             min(f.recorded_at)
         into times, ids, raised_at
         from (
-            select h.floor_times, h.floor_ids, h.recorded_at
+            select h.floor_times, h.floor_ids, h.recorded_at, h.epoch
             from pgq.queue_floor as h
             where h.queue_id = target_id
                 and h.label = '=' || _claim_jobs.label
@@ -11081,7 +11109,8 @@ begin
         cross join lateral unnest(f.floor_times, f.floor_ids)
             with ordinality as g (floor_time, floor_id, place)
         inner join unnest(times, ids) with ordinality as o (floor_time, floor_id, place)
-            on o.place = g.place;
+            on o.place = g.place
+        where f.epoch = era;
     end if;
 
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
@@ -11139,7 +11168,7 @@ begin
             places is not null
             or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
         )
-        or greatest(raised_at, common_raised_at) > moment;
+        or common_raised_at > moment;
 
     -- Where those that had all their attempts stand before all others, claims would walk them for
     -- ever.
@@ -16112,11 +16141,12 @@ as $$
 #variable_conflict use_column
 begin
     -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
-    -- there.
+    -- there. Those of labels may then be wrong as well.
     insert into pgq.queue_floor (
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -16128,6 +16158,7 @@ begin
         f.queue_id,
         '',
         f.seq + 1,
+        f.epoch + 1,
         s.floor_times,
         s.floor_ids,
         f.recorded_at,
@@ -16186,10 +16217,19 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    common pgq.queue_floor;
+    state pgq.queue_floor;
     before text collate "C";
     swept text collate "C";
-    stranded boolean;
 begin
+    select f.*
+    into common
+    from pgq.queue_floor as f
+    where f.queue_id = _sweep_labels.queue_id
+        and f.label = ''
+    order by f.seq desc
+    limit 1;
+
     select l.swept_label
     into before
     from pgq.queue_floor_lock as l
@@ -16197,68 +16237,44 @@ begin
 
     swept := before;
     for number in 1 .. _sweep_labels.max_labels loop
-        -- The next label that has floors or jobs. Behind a label comes first what begins with it
-        -- and goes on with the lowest character.
-        swept := least(
-            (
-                select substring(f.label from 2)
-                from pgq.queue_floor as f
-                where f.queue_id = _sweep_labels.queue_id
-                    and f.label >= coalesce('=' || swept || E'\x01', '=')
-                order by f.label
-                limit 1
-            ),
-            (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label >= coalesce(swept || E'\x01', '')
-                order by j.label
-                limit 1
-            )
-        );
+        -- The next label that has floors, from the last one down: so its newest row comes first,
+        -- before what older ones have left in the index.
+        select f.*
+        into state
+        from pgq.queue_floor as f
+        where f.queue_id = _sweep_labels.queue_id
+            and f.label > ''
+            and f.label < coalesce('=' || swept, '>')
+        order by f.label desc, f.seq desc
+        limit 1;
+        swept := substring(state.label from 2);
         exit when swept is null;
 
-        -- Should the clock have been set back, a job may stand below; they then start again.
-        stranded := exists (
-            select
-            from (
-                select g.floor_times, g.floor_ids
-                from pgq.queue_floor as g
-                where g.queue_id = _sweep_labels.queue_id
-                    and g.label = '=' || swept
-                order by g.seq desc
-                limit 1
-            ) as f
-            cross join lateral unnest(f.floor_times, f.floor_ids)
-                with ordinality as p (floor_time, floor_id, place)
-            cross join lateral (
-                select k.visible_at, k.job_id
-                from pgq.job as k
-                where -k.queue_id = -_sweep_labels.queue_id
-                    and k.label = swept
-                    and k.priority = p.place - 1
-                order by k.visible_at, k.job_id
-                limit 1
-            ) as j
-            where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
-        );
-
-        -- Or nobody has claimed by them for a day.
+        -- Nobody has claimed by them for a day, or they have no meaning any more. Should the clock
+        -- have been set back, a job may stand below; they then start again.
         delete from pgq.queue_floor as f
         where f.queue_id = _sweep_labels.queue_id
-            and f.label = '=' || swept
-            and (stranded or f.recorded_at < _sweep_labels.moment - interval '1 day');
-
-        if exists (
-            select
-            from pgq.job as j
-            where -j.queue_id = -_sweep_labels.queue_id
-                and j.label = swept
-        )
-        then
-            perform pgq._raise_label_floor(_sweep_labels.queue_id, swept, _sweep_labels.moment);
-        end if;
+            and f.label = state.label
+            and f.seq = state.seq
+            and (
+                f.recorded_at < _sweep_labels.moment - interval '1 day'
+                or f.epoch <> common.epoch
+                or exists (
+                    select
+                    from unnest(f.floor_times, f.floor_ids)
+                        with ordinality as p (floor_time, floor_id, place)
+                    cross join lateral (
+                        select k.visible_at, k.job_id
+                        from pgq.job as k
+                        where -k.queue_id = -_sweep_labels.queue_id
+                            and k.label = swept
+                            and k.priority = p.place - 1
+                        order by k.visible_at, k.job_id
+                        limit 1
+                    ) as j
+                    where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
+                )
+            );
     end loop;
 
     update pgq.queue_floor_lock as l
@@ -16269,8 +16285,8 @@ end
 $$;
 
 comment on function pgq._sweep_labels(bigint, bigint, timestamptz) is
-'The part of cleanup that raises and lowers the floors of claims by label: of so many labels, from
-where the last call ended.';
+'The part of cleanup that removes floors of claims by label: of so many labels, from where the last
+call ended.';
 
 -- ==== sql/queue/_sweep_floors.sql
 
@@ -16306,7 +16322,7 @@ begin
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
 
-        -- Behind the others, from which those of labels are raised.
+        -- Behind the others, without which those of labels do not count.
         perform pgq._sweep_labels(target.queue_id, target.labels, pgq._clock());
     end loop;
 end
@@ -16415,6 +16431,29 @@ begin
 
     delete from pgq.dead_job as d
     where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
+
+    -- A drop above READ COMMITTED did not see the newest floors. From behind: there the newest row
+    -- of a queue comes before what older ones have left in the index.
+    with recursive having_floors as (
+        (select f.queue_id from pgq.queue_floor as f order by f.queue_id desc limit 1)
+        union all
+        select (
+            select f.queue_id
+            from pgq.queue_floor as f
+            where f.queue_id < h.queue_id
+            order by f.queue_id desc
+            limit 1
+        )
+        from having_floors as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.queue_floor as f
+    where f.queue_id = any(array(
+        select h.queue_id
+        from having_floors as h
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+    ));
 
     if unfinished or removed = batch then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;

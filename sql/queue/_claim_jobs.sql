@@ -27,6 +27,7 @@ declare
     ids bigint[];
     common_raised_at timestamptz;
     raised_at timestamptz;
+    era bigint;
     token uuid := gen_random_uuid();
     moment timestamptz := pgq._clock();
     keep_until timestamptz;
@@ -47,7 +48,8 @@ begin
         q.paused,
         f.floor_times,
         f.floor_ids,
-        f.recorded_at
+        f.recorded_at,
+        f.epoch
     into
         target_id,
         keep,
@@ -55,10 +57,11 @@ begin
         paused,
         common_times,
         common_ids,
-        common_raised_at
+        common_raised_at,
+        era
     from pgq.queue as q
     cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at
+        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
             and g.label = ''
@@ -72,6 +75,13 @@ begin
     end if;
     if paused or wanted = 0 then
         return;
+    end if;
+
+    if common_raised_at > moment and common_raised_at > pgq._clock() then
+        -- The clock was set back, and whoever could start the floors again may be busy.
+        common_times := array_fill('-infinity'::timestamptz, array[10]);
+        common_ids := array_fill(0::bigint, array[10]);
+        era := null;
     end if;
 
     times := common_times;
@@ -94,7 +104,7 @@ begin
             min(f.recorded_at)
         into times, ids, raised_at
         from (
-            select h.floor_times, h.floor_ids, h.recorded_at
+            select h.floor_times, h.floor_ids, h.recorded_at, h.epoch
             from pgq.queue_floor as h
             where h.queue_id = target_id
                 and h.label = '=' || _claim_jobs.label
@@ -104,7 +114,8 @@ begin
         cross join lateral unnest(f.floor_times, f.floor_ids)
             with ordinality as g (floor_time, floor_id, place)
         inner join unnest(times, ids) with ordinality as o (floor_time, floor_id, place)
-            on o.place = g.place;
+            on o.place = g.place
+        where f.epoch = era;
     end if;
 
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
@@ -162,7 +173,7 @@ begin
             places is not null
             or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
         )
-        or greatest(raised_at, common_raised_at) > moment;
+        or common_raised_at > moment;
 
     -- Where those that had all their attempts stand before all others, claims would walk them for
     -- ever.

@@ -96,6 +96,29 @@ begin
     delete from pgq.dead_job as d
     where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
 
+    -- A drop above READ COMMITTED did not see the newest floors. From behind: there the newest row
+    -- of a queue comes before what older ones have left in the index.
+    with recursive having_floors as (
+        (select f.queue_id from pgq.queue_floor as f order by f.queue_id desc limit 1)
+        union all
+        select (
+            select f.queue_id
+            from pgq.queue_floor as f
+            where f.queue_id < h.queue_id
+            order by f.queue_id desc
+            limit 1
+        )
+        from having_floors as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.queue_floor as f
+    where f.queue_id = any(array(
+        select h.queue_id
+        from having_floors as h
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+    ));
+
     if unfinished or removed = batch then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;

@@ -7,11 +7,12 @@ as $$
 #variable_conflict use_column
 begin
     -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
-    -- there.
+    -- there. Those of labels may then be wrong as well.
     insert into pgq.queue_floor (
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -23,6 +24,7 @@ begin
         f.queue_id,
         '',
         f.seq + 1,
+        f.epoch + 1,
         s.floor_times,
         s.floor_ids,
         f.recorded_at,

@@ -38,6 +38,7 @@ begin
             return;
         end if;
         -- The clock was set back. Start again: jobs may have been written below the floors.
+        state.epoch := state.epoch + 1;
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
@@ -97,6 +98,7 @@ begin
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -108,6 +110,7 @@ begin
         _raise_floor.queue_id,
         '',
         state.seq + 1,
+        state.epoch,
         state.floor_times,
         state.floor_ids,
         _raise_floor.moment,

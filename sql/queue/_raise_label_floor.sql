@@ -50,18 +50,15 @@ begin
     limit 1;
 
     if common.recorded_at > _raise_label_floor.moment
-        or (
-            state.recorded_at > _raise_label_floor.moment
-            and state.recorded_at <= pgq._clock()
-        )
+        or (state.recorded_at > _raise_label_floor.moment and state.epoch = common.epoch)
     then
         -- A claim that began later was here first.
         return;
     end if;
 
-    -- What holds for all jobs holds for those of a label. Where the clock was set back, they may
-    -- stand below the label's own floors.
-    if state.recorded_at <= _raise_label_floor.moment then
+    -- What holds for all jobs holds for those of a label. Its own floors never stand above the
+    -- safe_at of all: where the clock was set back below them, that has begun another epoch.
+    if state.epoch = common.epoch then
         for number in 1 .. 10 loop
             if (common.floor_times[number], common.floor_ids[number])
                 > (state.floor_times[number], state.floor_ids[number])
@@ -109,7 +106,10 @@ begin
     ) as j on true;
 
     -- Only where a job of other claims keeps the floors of all low does a label need its own.
-    if state.seq is null and times = common.floor_times and ids = common.floor_ids then
+    if state.epoch is distinct from common.epoch
+        and times = common.floor_times
+        and ids = common.floor_ids
+    then
         return;
     end if;
 
@@ -117,6 +117,7 @@ begin
         queue_id,
         label,
         seq,
+        epoch,
         floor_times,
         floor_ids,
         recorded_at,
@@ -128,6 +129,7 @@ begin
         _raise_label_floor.queue_id,
         place,
         coalesce(state.seq, 0) + 1,
+        common.epoch,
         times,
         ids,
         _raise_label_floor.moment,
@@ -136,11 +138,11 @@ begin
         common.candidate_xid
     );
 
-    -- One row goes for each that comes, found by its number, so no dead rows are walked.
+    -- Labels may be many: each has one row. Found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_label_floor.queue_id
         and f.label = place
-        and f.seq = state.seq - 63;
+        and f.seq = state.seq;
 end
 $$;
 

@@ -30,7 +30,7 @@ begin
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
 
-        -- Behind the others, from which those of labels are raised.
+        -- Behind the others, without which those of labels do not count.
         perform pgq._sweep_labels(target.queue_id, target.labels, pgq._clock());
     end loop;
 end

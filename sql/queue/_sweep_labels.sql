@@ -6,10 +6,19 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    common pgq.queue_floor;
+    state pgq.queue_floor;
     before text collate "C";
     swept text collate "C";
-    stranded boolean;
 begin
+    select f.*
+    into common
+    from pgq.queue_floor as f
+    where f.queue_id = _sweep_labels.queue_id
+        and f.label = ''
+    order by f.seq desc
+    limit 1;
+
     select l.swept_label
     into before
     from pgq.queue_floor_lock as l
@@ -17,68 +26,44 @@ begin
 
     swept := before;
     for number in 1 .. _sweep_labels.max_labels loop
-        -- The next label that has floors or jobs. Behind a label comes first what begins with it
-        -- and goes on with the lowest character.
-        swept := least(
-            (
-                select substring(f.label from 2)
-                from pgq.queue_floor as f
-                where f.queue_id = _sweep_labels.queue_id
-                    and f.label >= coalesce('=' || swept || E'\x01', '=')
-                order by f.label
-                limit 1
-            ),
-            (
-                select j.label
-                from pgq.job as j
-                where -j.queue_id = -_sweep_labels.queue_id
-                    and j.label >= coalesce(swept || E'\x01', '')
-                order by j.label
-                limit 1
-            )
-        );
+        -- The next label that has floors, from the last one down: so its newest row comes first,
+        -- before what older ones have left in the index.
+        select f.*
+        into state
+        from pgq.queue_floor as f
+        where f.queue_id = _sweep_labels.queue_id
+            and f.label > ''
+            and f.label < coalesce('=' || swept, '>')
+        order by f.label desc, f.seq desc
+        limit 1;
+        swept := substring(state.label from 2);
         exit when swept is null;
 
-        -- Should the clock have been set back, a job may stand below; they then start again.
-        stranded := exists (
-            select
-            from (
-                select g.floor_times, g.floor_ids
-                from pgq.queue_floor as g
-                where g.queue_id = _sweep_labels.queue_id
-                    and g.label = '=' || swept
-                order by g.seq desc
-                limit 1
-            ) as f
-            cross join lateral unnest(f.floor_times, f.floor_ids)
-                with ordinality as p (floor_time, floor_id, place)
-            cross join lateral (
-                select k.visible_at, k.job_id
-                from pgq.job as k
-                where -k.queue_id = -_sweep_labels.queue_id
-                    and k.label = swept
-                    and k.priority = p.place - 1
-                order by k.visible_at, k.job_id
-                limit 1
-            ) as j
-            where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
-        );
-
-        -- Or nobody has claimed by them for a day.
+        -- Nobody has claimed by them for a day, or they have no meaning any more. Should the clock
+        -- have been set back, a job may stand below; they then start again.
         delete from pgq.queue_floor as f
         where f.queue_id = _sweep_labels.queue_id
-            and f.label = '=' || swept
-            and (stranded or f.recorded_at < _sweep_labels.moment - interval '1 day');
-
-        if exists (
-            select
-            from pgq.job as j
-            where -j.queue_id = -_sweep_labels.queue_id
-                and j.label = swept
-        )
-        then
-            perform pgq._raise_label_floor(_sweep_labels.queue_id, swept, _sweep_labels.moment);
-        end if;
+            and f.label = state.label
+            and f.seq = state.seq
+            and (
+                f.recorded_at < _sweep_labels.moment - interval '1 day'
+                or f.epoch <> common.epoch
+                or exists (
+                    select
+                    from unnest(f.floor_times, f.floor_ids)
+                        with ordinality as p (floor_time, floor_id, place)
+                    cross join lateral (
+                        select k.visible_at, k.job_id
+                        from pgq.job as k
+                        where -k.queue_id = -_sweep_labels.queue_id
+                            and k.label = swept
+                            and k.priority = p.place - 1
+                        order by k.visible_at, k.job_id
+                        limit 1
+                    ) as j
+                    where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
+                )
+            );
     end loop;
 
     update pgq.queue_floor_lock as l
@@ -89,5 +74,5 @@ end
 $$;
 
 comment on function pgq._sweep_labels(bigint, bigint, timestamptz) is
-'The part of cleanup that raises and lowers the floors of claims by label: of so many labels, from
-where the last call ended.';
+'The part of cleanup that removes floors of claims by label: of so many labels, from where the last
+call ended.';

@@ -158,10 +158,19 @@ begin
     values (new_id);
 
     insert into pgq.queue_floor (
-        queue_id, seq, floor_times, floor_ids, recorded_at, safe_at, candidate_at, candidate_xid
+        queue_id,
+        seq,
+        epoch,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
     )
     values (
         new_id,
+        1,
         1,
         array_fill('-infinity'::timestamptz, array[10]),
         array_fill(0::bigint, array[10]),

@@ -163,12 +163,13 @@ create table pgq.queue_floor_lock (
 comment on table pgq.queue_floor_lock is
 'One row per queue, locked by the claim that raises its floor.';
 comment on column pgq.queue_floor_lock.swept_label is
-'The label whose floors cleanup looked at last; null: it begins with the first one.';
+'The label whose floors cleanup looked at last; null: it begins anew.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
     label text collate "C" not null default '',
     seq bigint not null,
+    epoch bigint not null,
     floor_times timestamptz[] not null,
     floor_ids bigint[] not null,
     recorded_at timestamptz not null,
@@ -185,6 +186,9 @@ comment on column pgq.queue_floor.label is
 'For which claims: empty: for all; = and a label: for those that ask for it, which have floors of
 their own only where they may stand above those of all.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
+comment on column pgq.queue_floor.epoch is
+'Rises whenever the floors of all start again or go down, since the clock was set back. The floors
+of a label count only in the epoch in which they were written.';
 comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
 comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
 comment on column pgq.queue_floor.recorded_at is 'When this row was written.';

@@ -111,6 +111,14 @@ CLAIMS = [_claim_one, _claim_some, _claim_labelled, _claim_in_savepoint]
 Claim = Callable[[Session, str], None]
 
 
+def _raise(connection: Session, queue: str, label: str | None) -> None:
+    """Claims that raise the floors."""
+    for _ in range(4):
+        enqueue(connection, queue, label="x")
+        assert len(claim(connection, queue, label=label)) == 1
+        time.sleep(PAUSE)
+
+
 def _work_on(connection: Session, queue: str, rounds: int = 6) -> None:
     """Each job that is enqueued is claimed at once, while claims raise the floor."""
     for n in range(rounds):
@@ -237,6 +245,28 @@ def test_claims_by_label_notice_it(
         time.sleep(PAUSE)
         job_id = enqueue(connection, queue, label="x")
         assert claim_one(connection, queue, label="x").job_id == job_id
+
+
+@pytest.mark.parametrize("max_jobs", [1, 2])
+@pytest.mark.parametrize("label", [None, "x"])
+def test_a_step_while_the_floor_is_held(
+    connect: Connect, connection: Session, stepping: AnyClock, label: str | None, max_jobs: int
+) -> None:
+    """A long transaction has raised it, so nobody else can start it again: none is needed."""
+    queue = new_queue(connection)
+    enqueue(connection, queue, "other", label="other", priority=3)
+    _raise(connection, queue, label)
+    holder = connect()
+    enqueue(connection, queue)
+    time.sleep(PAUSE)
+    assert len(claim(holder, queue)) == 1
+    stepping.advance("-10 minutes")
+    for _ in range(3):
+        job_id = enqueue(connection, queue, label="x")
+        assert claim(connection, queue, max_jobs, label=label)[0].job_id == job_id
+        connection.cleanup()
+    holder.commit()
+    _work_on(connection, queue)
 
 
 def test_the_stepping_clock_is_one(connect: Connect, connection: Session) -> None:

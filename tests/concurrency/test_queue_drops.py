@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from uuid import UUID
 
 import pytest
 
 from support.queue import claim_one, enqueue, new_queue
 from support.session import Connect, Session, row
+from support.snapshots import LEVELS, old_session
 from support.waiting import blocked, results
 
+# a claim raises the floor at most this often
+PAUSE = 0.03
 ENDINGS = ["ack", "nack", "archive_job", "extend_lease"]
 
 
@@ -52,3 +56,23 @@ def test_a_job_that_outlives_its_queue_for_a_moment(connection: Session, ending:
     assert row(connection, "select count(*) from pgq.job_archive") == (0,)
     connection.cleanup()
     assert row(connection, "select count(*) from pgq.job") == (0,)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_floors_that_the_drop_does_not_see(
+    connect: Connect, connection: Session, level: str
+) -> None:
+    """Claims have written them since its snapshot; cleanup removes them."""
+    others = [new_queue(connection) for _ in range(2)]
+    queue = new_queue(connection)
+    others.append(new_queue(connection))
+    owner = old_session(connect, level)
+    for _ in range(3):
+        enqueue(connection, queue)
+        claim_one(connection, queue)
+        time.sleep(PAUSE)
+    owner.drop_queue(queue=queue)
+    owner.commit()
+    connection.cleanup()
+    left = "select count(distinct f.queue_id) from pgq.queue_floor as f"
+    assert row(connection, left) == (len(others),)

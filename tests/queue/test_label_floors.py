@@ -6,13 +6,14 @@ Labels may be many, one for each customer or even for each job.
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 
 from plans.counting import Reader
 from support.clock import Clock
 from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
-from support.session import Session, row
+from support.session import Connect, Session, row
 
 # how many labels one cleanup looks at
 LABELS = 1000
@@ -48,17 +49,28 @@ def enqueue_labels(connection: Session, queue: str, number: int) -> None:
     enqueue_many(connection, queue, number, labels=[f"customer {n:05}" for n in range(number)])
 
 
-def clean_until(connection: Session, clock: Clock, wanted: int, calls: int) -> list[int]:
-    """Call cleanup until so many labels have floors, and return how many had after each call."""
-    seen = []
-    for _ in range(calls):
+def give_floors(connection: Session, queue: str, number: int) -> None:
+    """Floors for so many labels, customer 00000 and so on, as claims by them leave them now."""
+    connection.execute(
+        "insert into pgq.queue_floor"
+        " select f.queue_id, '=customer ' || to_char(n, 'FM00000'), 1, f.epoch,"
+        " array_fill(pgq._clock(), array[10]), f.floor_ids, pgq._clock(), pgq._clock(),"
+        " f.candidate_at, f.candidate_xid from generate_series(0, %s) as n, pgq.queue_floor as f"
+        " inner join pgq.queue as q using (queue_id) where q.queue = %s"
+        " and (f.label, f.seq) in (select '', max(g.seq) from pgq.queue_floor as g"
+        " where g.queue_id = q.queue_id and g.label = '')",
+        [number - 1, queue],
+    )
+
+
+def work_by_label(connection: Session, queue: str, clock: Clock, label: str) -> None:
+    """Jobs of a label, done in turn while a job of another one keeps the floor of all low."""
+    for _ in range(3):
         clock.advance("1 second")
-        connection.cleanup()
-        seen.append(labels(connection))
-        if seen[-1] == wanted:
-            break
-    assert seen[-1] == wanted, seen
-    return seen
+        job_id = enqueue(connection, queue, label=label)
+        job = claim_one(connection, queue, label=label)
+        assert job.job_id == job_id
+        assert connection.ack(job_id=job_id, lease_token=job.lease_token)
 
 
 def test_a_label_that_no_job_has(connection: Session, clock: Clock) -> None:
@@ -95,64 +107,125 @@ def test_a_label_beside_jobs_that_wait(connection: Session, clock: Clock) -> Non
     assert stats(connection, queue) == {"ready": 1, "leased": 3}
 
 
-def test_labels_have_their_turns(connection: Session, clock: Clock) -> None:
-    """A cleanup raises the floors of some labels, and the next one those of others."""
+def test_a_label_has_one_row(connection: Session, clock: Clock) -> None:
+    queue = new_queue(connection)
+    enqueue(connection, queue, "other", label="other")
+    for _ in range(3):
+        work_by_label(connection, queue, clock, "customer")
+    rows = "select count(*) from pgq.queue_floor where label <> ''"
+    assert row(connection, rows) == (1,)
+
+
+def test_labels_that_nobody_asks_for(connection: Session, clock: Clock) -> None:
+    """Cleanup gives them no floors."""
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 20, labels=[f"customer {n}" for n in range(20)])
+    for _ in range(3):
+        clock.advance("1 second")
+        connection.cleanup()
+    assert labels(connection) == 0
+
+
+def test_a_label_that_nobody_asks_for_any_more(connection: Session, clock: Clock) -> None:
+    """It is forgotten after a day, though jobs of it wait and cleanup comes every few hours."""
+    queue = new_queue(connection, no_limit=["job_ttl"])
+    enqueue(connection, queue, "other", label="other")
+    work_by_label(connection, queue, clock, "customer")
+    job_id = enqueue(connection, queue, label="customer", delay="5 hours")
+    seen = []
+    for _ in range(8):
+        connection.cleanup()
+        seen.append(labels(connection))
+        clock.advance("3 hours")
+    assert seen == [1] * 8
+    clock.advance("1 hour")
+    connection.cleanup()
+    assert labels(connection) == 0
+    assert job_id in [job.job_id for job in claim(connection, queue, 10, label="customer")]
+
+
+def test_floors_are_removed_in_turns(connection: Session, clock: Clock, dsn: str) -> None:
+    """A cleanup looks at some labels, and the next one at others, also when the queue is empty."""
     number = 2 * LABELS + 500
     queue = new_queue(connection)
-    enqueue_labels(connection, queue, number)
-    seen = clean_until(connection, clock, number - 1, calls=6)
-    steps = [after - before for before, after in zip([0, *seen], seen, strict=False)]
+    give_floors(connection, queue, number)
+    connection.cleanup()
+    assert labels(connection) == number
+    clock.advance("2 days")
+    reader = Reader(dsn)
+    seen = [number]
+    while seen[-1] > 0 and len(seen) < 6:
+        reader.call("cleanup")
+        assert reader.last.entries < 50 * LABELS
+        seen.append(labels(connection))
+    reader.close()
+    assert seen[-1] == 0
+    steps = [before - after for before, after in pairwise(seen)]
     assert max(steps) <= LABELS + 1
-    # each of them is found
-    jobs = [claim_one(connection, queue, label=f"customer {n:05}") for n in range(0, number, 99)]
-    assert [job.payload for job in jobs] == list(range(0, number, 99))
 
 
 def test_queues_share_a_cleanup(connection: Session, clock: Clock) -> None:
     queues = [new_queue(connection) for _ in range(4)]
     for queue in queues:
-        enqueue_labels(connection, queue, LABELS // 2)
-    seen = clean_until(connection, clock, 4 * (LABELS // 2 - 1), calls=6)
-    steps = [after - before for before, after in zip([0, *seen], seen, strict=False)]
-    assert max(steps) <= LABELS + 4
+        give_floors(connection, queue, LABELS)
+    clock.advance("2 days")
+    connection.cleanup()
+    assert 3 * LABELS - 4 <= labels(connection) <= 3 * LABELS
 
 
-def test_a_job_below_the_floor_of_a_late_label(connection: Session, clock: Clock) -> None:
-    """It has its turn."""
-    number = 2 * LABELS
+def test_a_job_below_the_floor_of_a_label(connection: Session, clock: Clock) -> None:
+    """Nobody asked for anything before the clock was right again: the label has its turn."""
     queue = new_queue(connection)
-    enqueue_labels(connection, queue, number)
-    clean_until(connection, clock, number - 1, calls=6)
-    late = f"customer {number - 1:05}"
-    job = claim_one(connection, queue, label=late)
-    connection.ack(job_id=job.job_id, lease_token=job.lease_token)
+    enqueue(connection, queue, "other", label="other")
+    clock.advance("1 minute")
+    give_floors(connection, queue, 2 * LABELS)
+    clock.advance("-30 seconds")
+    job_id = enqueue(connection, queue, label="customer 00000")
+    clock.advance("10 minutes")
+    assert claim(connection, queue, label="customer 00000") == []
+    for _ in range(3):
+        connection.cleanup()
+    assert claim_one(connection, queue, label="customer 00000").job_id == job_id
+    # those of the others were right
+    assert labels(connection) >= 2 * LABELS - 1
+
+
+def test_a_job_below_all_floors(connection: Session, clock: Clock) -> None:
+    """Cleanup lowers those of all claims, and then no label waits for its turn."""
+    queue = new_queue(connection)
     for _ in range(3):
         clock.advance("1 minute")
-        connection.cleanup()
-        claim(connection, queue, label=late)
+        enqueue(connection, queue)
+        claim_one(connection, queue)
+    give_floors(connection, queue, 2 * LABELS)
     clock.advance("-2 minutes")
-    job_id = enqueue(connection, queue, label=late)
+    job_id = enqueue(connection, queue, label="customer 00000")
     clock.advance("10 minutes")
-    for _ in range(3):
-        connection.cleanup()
-    assert claim_one(connection, queue, label=late).job_id == job_id
+    assert claim(connection, queue, label="customer 00000") == []
+    assert ("floor lowered", queue, 1) in [tuple(done) for done in connection.cleanup()]
+    assert claim_one(connection, queue, label="customer 00000").job_id == job_id
 
 
-def test_what_nobody_asks_for_is_forgotten(connection: Session, clock: Clock, dsn: str) -> None:
-    """After a day, some at a time, also when the queue is empty."""
-    number = 2 * LABELS + 500
+def test_a_spell_of_a_wrong_clock(connection: Session, clock: Clock) -> None:
+    """Others notice its end; the floors from then mean nothing when the clock comes there again."""
     queue = new_queue(connection)
-    enqueue_labels(connection, queue, number)
-    clean_until(connection, clock, number - 1, calls=6)
-    connection.purge_queue(queue=queue, all_jobs=True)
-    clock.advance("2 days")
-    reader = Reader(dsn)
-    reader.call("cleanup")
-    assert reader.last.entries < 50 * LABELS
-    reader.close()
-    assert labels(connection) >= number - 1 - 2 * LABELS
-    seen = clean_until(connection, clock, 0, calls=6)
-    assert seen[0] >= number - 1 - 3 * LABELS
+    enqueue(connection, queue, "other", label="other")
+    clock.advance("1 hour")
+    work_by_label(connection, queue, clock, "customer")
+    clock.advance("-1 hour")
+    job_id = enqueue(connection, queue, label="customer")
+    work_by_label(connection, queue, clock, "another")
+    clock.advance("61 minutes")
+    found = [job.job_id for job in claim(connection, queue, 10, label="customer")]
+    assert found[-1] == job_id
+    # and the label has floors again, which are of use
+    work_by_label(connection, queue, clock, "customer")
+    assert labels(connection) == 2
+    # of those that are not written anew nothing is left
+    work_by_label(connection, queue, clock, "third")
+    clock.advance("-1 hour")
+    connection.cleanup()
+    assert labels(connection) == 0
 
 
 def test_labels_of_other_queues_are_not_walked(connection: Session, clock: Clock) -> None:
@@ -174,3 +247,26 @@ def test_labels_of_other_queues_are_not_walked(connection: Session, clock: Clock
         clock.advance("1 second")
         after = pages()
     assert after < before + 200, (before, after)
+
+
+def test_labels_of_finished_jobs_under_an_old_snapshot(
+    connection: Session, clock: Clock, dsn: str, connect: Connect
+) -> None:
+    """What they leave in the indexes is not walked once for each label that has floors."""
+    queue = new_queue(connection)
+    enqueue(connection, queue, "other", label="a")
+    old = connect(isolation_level="repeatable read")
+    old.execute("select count(*) from pgq.job")
+    enqueue_many(connection, queue, 5_000, labels=[f"customer {n:05}" for n in range(5_000)])
+    connection.execute("delete from pgq.job where label <> 'a'")
+    for _ in range(50):
+        work_by_label(connection, queue, clock, "busy")
+    reader = Reader(dsn)
+    reader.call("cleanup")
+    before = reader.last.entries
+    give_floors(connection, queue, 200)
+    reader.call("cleanup")
+    old.rollback()
+    reader.close()
+    assert labels(connection) == 201
+    assert reader.last.entries < before + 10_000
