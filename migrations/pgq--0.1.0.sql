@@ -702,6 +702,7 @@ comment on column pgq.queue.updated_at is 'When its settings last changed.';
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     lowered_xid xid8 not null,
+    horizon xid8,
     marked_id bigint not null
 );
 
@@ -709,6 +710,8 @@ comment on table pgq.lowered_queue is
 'Queues whose max_attempts was lowered, until cleanup has marked their jobs that have had as many.';
 comment on column pgq.lowered_queue.lowered_xid is
 'By which transaction; claims that were in progress then may know the limit before.';
+comment on column pgq.lowered_queue.horizon is
+'From this transaction on none knows it; null: cleanup has not found out yet.';
 comment on column pgq.lowered_queue.marked_id is 'Up to which job_id it is done.';
 
 create sequence pgq.job_id as bigint cache 1;
@@ -8957,7 +8960,13 @@ select
     make_interval(
         days => (
             s.years * case when s.years < 0 then 366 else 365 end
-            + s.months * case when s.months < 0 then 31 else 28 end
+            + case
+                when s.months < 0 then
+                    -('{31, 62, 92, 123, 153, 184, 215, 245, 276, 306, 337}'::integer[])[-s.months]
+                when s.months > 0 then
+                    ('{28, 59, 89, 120, 150, 181, 212, 242, 273, 303, 334}'::integer[])[s.months]
+                else 0
+            end
             + s.days
         )::integer
     )
@@ -8969,14 +8978,14 @@ select
 from (
     select
         date_part('year', _shortest.length) as years,
-        date_part('month', _shortest.length) as months,
+        date_part('month', _shortest.length)::integer as months,
         date_part('day', _shortest.length) as days
 ) as s
 $$;
 
 comment on function pgq._shortest(interval) is
-'The shortest that a length of time can be: a month has 28 days at least, and a day of a change to
-summer time 23 hours.';
+'The shortest that a length of time can be: so many months that follow each other have so many days
+at least, those that are taken away at most, and a day of a change to summer time has 23 hours.';
 
 -- ==== sql/queue/_check_queue_settings.sql
 
@@ -9424,6 +9433,7 @@ begin
         values (target_id, pg_current_xact_id(), 0)
         on conflict (queue_id) do update
         set lowered_xid = excluded.lowered_xid,
+            horizon = null,
             marked_id = excluded.marked_id;
     end if;
 
@@ -11065,11 +11075,25 @@ begin
     ) as f
     where q.queue = _claim_jobs.queue;
 
-    if target_id is null then
-        perform pgq._fail_unknown_queue(_claim_jobs.queue);
-    end if;
-    if paused or wanted = 0 then
-        return;
+    if target_id is null
+        or paused
+        or wanted = 0
+        or current_setting('transaction_isolation') <> 'read committed'
+    then
+        if target_id is null then
+            perform pgq._fail_unknown_queue(_claim_jobs.queue);
+        end if;
+        if paused or wanted = 0 then
+            return;
+        end if;
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
+            -- marked what had as many; the lock then raises 40001.
+            perform
+            from pgq.queue as q
+            where q.queue_id = target_id
+            for share;
+        end if;
     end if;
 
     if common_raised_at > moment and common_raised_at > pgq._clock() then
@@ -12770,14 +12794,20 @@ declare
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- What the snapshot shows is no proof. A row that was changed since cannot be locked, and
-        -- one that it does not show cannot be inserted: both raise 40001.
+        -- one that it does not show cannot be inserted: both raise 40001. An id that was not given
+        -- out yet is nobody's, and is left to the job that will have it.
         perform
         from pgq.job as j
         where j.job_id = any(_still_leased.job_ids)
         order by j.job_id
         for update;
 
-        foreach number in array _still_leased.job_ids loop
+        for number in
+            select distinct r.job_id
+            from unnest(_still_leased.job_ids) as r (job_id)
+            where r.job_id <= pg_sequence_last_value('pgq.job_id')
+            order by r.job_id
+        loop
             insert into pgq.job (
                 job_id,
                 queue_id,
@@ -16001,7 +16031,11 @@ comment on function pgq._expire_jobs(bigint[], timestamptz) is
 
 -- ==== sql/queue/_mark_exhausted.sql
 
-create function pgq._mark_exhausted(max_jobs integer)
+create function pgq._mark_exhausted(
+    started pg_snapshot,
+    horizon xid8,
+    max_jobs integer
+)
 returns boolean
 language plpgsql
 volatile
@@ -16016,16 +16050,33 @@ declare
     wanted bigint[];
     marked bigint[];
 begin
-    -- A claim marks a job by the limit that it has read. Those that were in progress when it was
-    -- lowered have ended; an id that is too high is from before a restore into another cluster.
     for note in
         select n.*
         from pgq.lowered_queue as n
-        where n.lowered_xid < pg_snapshot_xmin(pg_current_snapshot())
-            or n.lowered_xid >= pg_snapshot_xmax(pg_current_snapshot())
         order by n.queue_id
         for update skip locked
     loop
+        -- A claim marks a job by the limit that it has read: the one before, if it began before the
+        -- lower one was committed. So this waits for all that had an id before the note was seen.
+        -- One that is too high is from before a restore into another cluster.
+        if _mark_exhausted.horizon is not null
+            and (
+                note.horizon is null
+                or note.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+            and (
+                pg_visible_in_snapshot(note.lowered_xid, _mark_exhausted.started)
+                or note.lowered_xid >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        then
+            note.horizon := _mark_exhausted.horizon;
+            update pgq.lowered_queue as n
+            set horizon = note.horizon
+            where n.queue_id = note.queue_id;
+        end if;
+        continue when note.horizon is null
+            or note.horizon > pg_snapshot_xmin(pg_current_snapshot());
+
         -- By their ids, in which they stay where they are, whatever becomes of them.
         select
             count(*),
@@ -16085,7 +16136,7 @@ begin
 end
 $$;
 
-comment on function pgq._mark_exhausted(integer) is
+comment on function pgq._mark_exhausted(pg_snapshot, xid8, integer) is
 'Marks jobs that have had all the attempts since the max_attempts of their queue was lowered, so
 that they die like those whose last worker was lost: so many at most, and says whether there are
 more.';
@@ -16334,7 +16385,11 @@ would find.';
 
 -- ==== sql/queue/_clean_jobs.sql
 
-create function pgq._clean_jobs(moment timestamptz)
+create function pgq._clean_jobs(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -16358,7 +16413,9 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(batch);
+    unfinished := pgq._mark_exhausted(
+        _clean_jobs.started, _clean_jobs.horizon, batch
+    );
 
     for report in
         select r.*
@@ -16461,7 +16518,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_jobs(timestamptz) is
+comment on function pgq._clean_jobs(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
 workers.';
 
@@ -20166,7 +20223,7 @@ begin
             case part
                 when 'jobs' then
                     return query
-                    select r.* from pgq._clean_jobs(moment) as r;
+                    select r.* from pgq._clean_jobs(started, horizon, moment) as r;
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;

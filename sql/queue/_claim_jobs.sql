@@ -70,11 +70,25 @@ begin
     ) as f
     where q.queue = _claim_jobs.queue;
 
-    if target_id is null then
-        perform pgq._fail_unknown_queue(_claim_jobs.queue);
-    end if;
-    if paused or wanted = 0 then
-        return;
+    if target_id is null
+        or paused
+        or wanted = 0
+        or current_setting('transaction_isolation') <> 'read committed'
+    then
+        if target_id is null then
+            perform pgq._fail_unknown_queue(_claim_jobs.queue);
+        end if;
+        if paused or wanted = 0 then
+            return;
+        end if;
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
+            -- marked what had as many; the lock then raises 40001.
+            perform
+            from pgq.queue as q
+            where q.queue_id = target_id
+            for share;
+        end if;
     end if;
 
     if common_raised_at > moment and common_raised_at > pgq._clock() then

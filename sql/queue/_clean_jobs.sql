@@ -1,4 +1,8 @@
-create function pgq._clean_jobs(moment timestamptz)
+create function pgq._clean_jobs(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -22,7 +26,9 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(batch);
+    unfinished := pgq._mark_exhausted(
+        _clean_jobs.started, _clean_jobs.horizon, batch
+    );
 
     for report in
         select r.*
@@ -125,6 +131,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_jobs(timestamptz) is
+comment on function pgq._clean_jobs(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
 workers.';

@@ -1,4 +1,8 @@
-create function pgq._mark_exhausted(max_jobs integer)
+create function pgq._mark_exhausted(
+    started pg_snapshot,
+    horizon xid8,
+    max_jobs integer
+)
 returns boolean
 language plpgsql
 volatile
@@ -13,16 +17,33 @@ declare
     wanted bigint[];
     marked bigint[];
 begin
-    -- A claim marks a job by the limit that it has read. Those that were in progress when it was
-    -- lowered have ended; an id that is too high is from before a restore into another cluster.
     for note in
         select n.*
         from pgq.lowered_queue as n
-        where n.lowered_xid < pg_snapshot_xmin(pg_current_snapshot())
-            or n.lowered_xid >= pg_snapshot_xmax(pg_current_snapshot())
         order by n.queue_id
         for update skip locked
     loop
+        -- A claim marks a job by the limit that it has read: the one before, if it began before the
+        -- lower one was committed. So this waits for all that had an id before the note was seen.
+        -- One that is too high is from before a restore into another cluster.
+        if _mark_exhausted.horizon is not null
+            and (
+                note.horizon is null
+                or note.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+            and (
+                pg_visible_in_snapshot(note.lowered_xid, _mark_exhausted.started)
+                or note.lowered_xid >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        then
+            note.horizon := _mark_exhausted.horizon;
+            update pgq.lowered_queue as n
+            set horizon = note.horizon
+            where n.queue_id = note.queue_id;
+        end if;
+        continue when note.horizon is null
+            or note.horizon > pg_snapshot_xmin(pg_current_snapshot());
+
         -- By their ids, in which they stay where they are, whatever becomes of them.
         select
             count(*),
@@ -82,7 +103,7 @@ begin
 end
 $$;
 
-comment on function pgq._mark_exhausted(integer) is
+comment on function pgq._mark_exhausted(pg_snapshot, xid8, integer) is
 'Marks jobs that have had all the attempts since the max_attempts of their queue was lowered, so
 that they die like those whose last worker was lost: so many at most, and says whether there are
 more.';

@@ -8,7 +8,13 @@ select
     make_interval(
         days => (
             s.years * case when s.years < 0 then 366 else 365 end
-            + s.months * case when s.months < 0 then 31 else 28 end
+            + case
+                when s.months < 0 then
+                    -('{31, 62, 92, 123, 153, 184, 215, 245, 276, 306, 337}'::integer[])[-s.months]
+                when s.months > 0 then
+                    ('{28, 59, 89, 120, 150, 181, 212, 242, 273, 303, 334}'::integer[])[s.months]
+                else 0
+            end
             + s.days
         )::integer
     )
@@ -20,11 +26,11 @@ select
 from (
     select
         date_part('year', _shortest.length) as years,
-        date_part('month', _shortest.length) as months,
+        date_part('month', _shortest.length)::integer as months,
         date_part('day', _shortest.length) as days
 ) as s
 $$;
 
 comment on function pgq._shortest(interval) is
-'The shortest that a length of time can be: a month has 28 days at least, and a day of a change to
-summer time 23 hours.';
+'The shortest that a length of time can be: so many months that follow each other have so many days
+at least, those that are taken away at most, and a day of a change to summer time has 23 hours.';

@@ -10,14 +10,20 @@ declare
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- What the snapshot shows is no proof. A row that was changed since cannot be locked, and
-        -- one that it does not show cannot be inserted: both raise 40001.
+        -- one that it does not show cannot be inserted: both raise 40001. An id that was not given
+        -- out yet is nobody's, and is left to the job that will have it.
         perform
         from pgq.job as j
         where j.job_id = any(_still_leased.job_ids)
         order by j.job_id
         for update;
 
-        foreach number in array _still_leased.job_ids loop
+        for number in
+            select distinct r.job_id
+            from unnest(_still_leased.job_ids) as r (job_id)
+            where r.job_id <= pg_sequence_last_value('pgq.job_id')
+            order by r.job_id
+        loop
             insert into pgq.job (
                 job_id,
                 queue_id,

@@ -99,6 +99,7 @@ begin
         values (target_id, pg_current_xact_id(), 0)
         on conflict (queue_id) do update
         set lowered_xid = excluded.lowered_xid,
+            horizon = null,
             marked_id = excluded.marked_id;
     end if;
 

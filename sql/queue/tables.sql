@@ -44,6 +44,7 @@ comment on column pgq.queue.updated_at is 'When its settings last changed.';
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     lowered_xid xid8 not null,
+    horizon xid8,
     marked_id bigint not null
 );
 
@@ -51,6 +52,8 @@ comment on table pgq.lowered_queue is
 'Queues whose max_attempts was lowered, until cleanup has marked their jobs that have had as many.';
 comment on column pgq.lowered_queue.lowered_xid is
 'By which transaction; claims that were in progress then may know the limit before.';
+comment on column pgq.lowered_queue.horizon is
+'From this transaction on none knows it; null: cleanup has not found out yet.';
 comment on column pgq.lowered_queue.marked_id is 'Up to which job_id it is done.';
 
 create sequence pgq.job_id as bigint cache 1;

@@ -30,7 +30,7 @@ begin
             case part
                 when 'jobs' then
                     return query
-                    select r.* from pgq._clean_jobs(moment) as r;
+                    select r.* from pgq._clean_jobs(started, horizon, moment) as r;
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;

@@ -19,6 +19,7 @@ from support.clock import Clock
 from support.gate import Gate
 from support.queue import claim, enqueue, enqueue_many, new_queue, stats
 from support.session import Connect, Session, row
+from support.snapshots import LEVELS, TRY_AGAIN, answer_of
 from support.storage import clean, seal_and_close
 from support.waiting import aside, blocked, results, settled
 
@@ -150,6 +151,28 @@ def test_a_batch_over_several_segments(
     )
     earlier.rollback()
     assert sorted(results(ended, extended)[0]) == ids
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("function", BATCHES)
+def test_two_late_batches(connect: Connect, connection: Session, function: str, level: str) -> None:
+    """They name jobs that are over, in opposite orders, and have to prove that these are gone."""
+    _, ids, token = _leased(connection)
+    ids = sorted(ids)
+    assert sorted(_batch(connection, "ack_batch", ids, token)) == ids
+    earlier, one, other = (connect(isolation_level=level) for _ in range(3))
+    assert _batch(earlier, function, ids[1:2], token) == []
+    late = [
+        blocked(
+            connection,
+            session,
+            lambda s=session, o=order: answer_of(s, lambda: _batch(s, function, o, token)),
+        )
+        for session, order in ((one, ids), (other, [*ids[::-1], ids[0]]))
+    ]
+    earlier.rollback()
+    assert results(*late)[0] == []
+    assert results(*late)[1] in ([], TRY_AGAIN)
 
 
 def test_all_at_once(connect: Connect, connection: Session) -> None:

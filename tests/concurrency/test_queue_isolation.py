@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from uuid import uuid4
 
 import pytest
 from psycopg.errors import SerializationFailure
@@ -89,6 +90,21 @@ def test_a_job_ended_since_the_snapshot(
     refused("40001", session.call, end, **arguments)
     session.rollback()
     assert session.call(end, **arguments) is False
+
+
+@pytest.mark.parametrize("level", STRICT)
+@pytest.mark.parametrize("end", ["ack", "nack", "archive_job", "extend_lease"])
+def test_a_job_that_is_to_come(
+    shared_connect: Connect, connection: Session, level: str, end: str
+) -> None:
+    """Nobody has it, so there is nothing to prove, and its enqueue waits for nobody."""
+    queue = new_queue(connection)
+    last = enqueue(connection, queue)
+    session = shared_connect(isolation_level=level)
+    assert session.call(end, job_id=last + 1, lease_token=uuid4()) is False
+    connection.execute("set lock_timeout = '1s'")
+    assert enqueue(connection, queue) == last + 1
+    session.commit()
 
 
 @pytest.mark.parametrize("level", STRICT)

@@ -9,6 +9,7 @@ import pytest
 from support.clock import Clock
 from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
 from support.session import Connect, Session, row
+from support.snapshots import LEVELS, TRY_AGAIN, answer_of, old_session
 
 RAN_OUT = "the lease of the last attempt ran out"
 
@@ -97,15 +98,45 @@ def test_while_another_has_its_row(
     assert _letters(connection, queue) == [(job.job_id, 2, RAN_OUT)]
 
 
+@pytest.mark.parametrize("began", ["before", "meanwhile"])
 def test_a_claim_that_knows_the_limit_before(
-    connect: Connect, connection: Session, clock: Clock, queue: str
+    connect: Connect, connection: Session, clock: Clock, queue: str, began: str
 ) -> None:
-    """It is in progress while the limit is lowered and cleanup runs."""
+    """It is in progress while the limit is lowered and cleanup runs; later ones hold up nothing."""
     job_id = _tried(connection, queue, 1)
-    worker = connect()
-    claim_one(worker, queue, label="B")
+    worker, owner, later = connect(), connect(), connect()
+    if began == "before":
+        claim_one(worker, queue, label="B")
+    owner.alter_queue(queue=queue, max_attempts=2)
+    if began == "meanwhile":
+        claim_one(worker, queue, label="B")
+    owner.commit()
+    for _ in range(2):
+        connection.cleanup()
+    later.execute("select pg_current_xact_id()")
+    worker.commit()
+    clock.advance("1 minute")
+    connection.cleanup()
+    assert _letters(connection, queue) == [(job_id, 2, RAN_OUT)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("which", [{"label": "B"}, {"max_jobs": 2}])
+def test_a_snapshot_that_shows_the_limit_before(
+    connect: Connect,
+    connection: Session,
+    clock: Clock,
+    queue: str,
+    which: dict[str, Any],
+    level: str,
+) -> None:
+    """Its claim comes after the cleanup: it has to try again, and then it knows the new one."""
+    job_id = _tried(connection, queue, 1)
+    worker = old_session(connect, level)
     connection.alter_queue(queue=queue, max_attempts=2)
     connection.cleanup()
+    assert answer_of(worker, lambda: claim(worker, queue, **which)) == TRY_AGAIN
+    assert job_id in [job.job_id for job in claim(worker, queue, **which)]
     worker.commit()
     clock.advance("1 minute")
     connection.cleanup()
@@ -124,7 +155,8 @@ def test_it_goes_on_where_it_was(connection: Session, queue: str) -> None:
     connection.alter_queue(queue=queue, max_attempts=1)
     marked = "select count(*) from pgq.job where last_attempt"
     found = []
-    while row(connection, "select pgq._mark_exhausted(2)") == (True,):
+    mark = "select pgq._mark_exhausted(pg_current_snapshot(), pg_current_xact_id(), 2)"
+    while row(connection, mark) == (True,):
         found.append(row(connection, marked)[0])
     assert found == [1, 2, 3]
     assert row(connection, "select count(*) from pgq.lowered_queue") == (0,)
