@@ -3432,7 +3432,7 @@ begin
         update pgq.partition as p
         set
             partitions = place.partitions,
-            ring = pgq._free_ring(p.topic_id, p.partition, place.partitions),
+            ring = pgq._free_ring(p.topic, p.partition, place.partitions),
             notify = place.notify
         where p.partition_id = place.partition_id;
 
@@ -3485,7 +3485,7 @@ begin
             (_add_partitions.topic).topic,
             _add_partitions.last_partition + 1,
             pgq._free_ring(
-                (_add_partitions.topic).topic_id, n.number, _add_partitions.last_partition + 1
+                (_add_partitions.topic).topic, n.number, _add_partitions.last_partition + 1
             ),
             (_add_partitions.topic).notify,
             (_add_partitions.class).segment,
@@ -4253,30 +4253,31 @@ publisher alone still fills every partition.';
 
 -- ==== sql/log/_free_ring.sql
 
-create function pgq._free_ring(topic_id bigint, partition integer, partitions integer)
+create function pgq._free_ring(topic text, partition integer, partitions integer)
 returns integer
-language sql
+language plpgsql
 volatile
 parallel unsafe
 as $$
--- Its own place, or the next one behind it: of two at one place, one would never be chosen.
-select r.ring % 1024
-from generate_series(
-    _free_ring.partition * 1024 / _free_ring.partitions,
-    _free_ring.partition * 1024 / _free_ring.partitions + 1023
-) as r (ring)
-where not exists (
-    select
-    from pgq.partition as p
-    where p.topic_id = _free_ring.topic_id
-        and p.partition <> _free_ring.partition
-        and p.ring = r.ring % 1024
-)
-order by r.ring
-limit 1
+#variable_conflict use_column
+declare
+    place integer := _free_ring.partition * 1024 / _free_ring.partitions;
+begin
+    -- Its own place, or the next one behind it: of two at one place, one would never be chosen.
+    while exists (
+        select
+        from pgq.partition as p
+        where p.topic = _free_ring.topic
+            and p.ring = place
+            and p.partition <> _free_ring.partition
+    ) loop
+        place := (place + 1) % 1024;
+    end loop;
+    return place;
+end
 $$;
 
-comment on function pgq._free_ring(bigint, integer, integer) is
+comment on function pgq._free_ring(text, integer, integer) is
 'The place on the ring for a partition of a topic that has so many; those that still stand where
 they stood with fewer keep theirs.';
 
