@@ -12863,16 +12863,16 @@ declare
     ended bigint[];
     others pgq.job[];
     leaf integer;
+    target_id bigint;
     store_id bigint;
     archive boolean;
 begin
     while cardinality(rest) > 0 loop
-        -- The jobs of a token are of one queue, and usually of one segment. A queue that was
-        -- dropped archives nothing.
-        select j.segment, q.partition_id, q.queue_id is not null and (q.archive or _finish.always)
-        into leaf, store_id, archive
+        -- The jobs of a token are of one queue, and usually of one segment. No join: a plan that was
+        -- made while the tables were empty may walk all jobs in the order of their queues.
+        select j.segment, j.queue_id
+        into leaf, target_id
         from pgq.job as j
-        left join pgq.queue as q on q.queue_id = j.queue_id
         where j.job_id = any(rest)
             and j.lease_token = _finish.lease_token
         limit 1;
@@ -12881,6 +12881,13 @@ begin
             perform pgq._still_leased(rest, _finish.lease_token);
             return;
         end if;
+
+        -- A queue that was dropped archives nothing.
+        select q.partition_id, q.archive or _finish.always
+        into store_id, archive
+        from pgq.queue as q
+        where q.queue_id = target_id;
+        archive := coalesce(archive, false);
 
         -- Those of all segments at once: in the order of their ids, as everywhere where several
         -- jobs are locked.
