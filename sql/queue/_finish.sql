@@ -21,8 +21,8 @@ declare
     archive boolean;
 begin
     while cardinality(rest) > 0 loop
-        -- The jobs of a token are of one queue, and usually of one segment. No join: a plan that was
-        -- made while the tables were empty may walk all jobs in the order of their queues.
+        -- The jobs of a token are of one queue, and usually of one segment. No join: a plan made
+        -- while the tables were empty may walk all jobs in the order of their queues.
         select j.segment, j.queue_id
         into leaf, target_id
         from pgq.job as j
