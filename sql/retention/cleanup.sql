@@ -28,13 +28,16 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What holds
     -- strong locks comes last.
     foreach part in array array[
-        'jobs', 'positions', 'writes', 'leftovers', 'closing', 'sealing', 'truncation'
+        'jobs', 'effects', 'positions', 'writes', 'leftovers', 'closing', 'sealing', 'truncation'
     ] loop
         begin
             case part
                 when 'jobs' then
                     return query
                     select r.* from pgq._clean_jobs(moment) as r;
+                when 'effects' then
+                    return query
+                    select r.* from pgq._clean_effects() as r;
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
@@ -65,10 +68,10 @@ $$;
 comment on function pgq.cleanup() is
 'Does the housekeeping, and returns what was done, a row per thing.
 It removes expired jobs and old dead letters, moves jobs whose worker was lost on its last attempt
-to the dead ones, forgets bulk writes past their timeout, opens new segments, and empties those that
-are older than their retention. Call it every minute or so, from cron or pg_cron or any client;
-delivery never depends on it, disk space does. One call does a bounded piece of work: a row with the
-action more says that there is more of it, so call again at once. It waits 0.2 s at most for a lock;
-what met it is then undone and reported as busy, and the next call goes on. Several at once do no
-harm.
+to the dead ones, forgets the effects of jobs that have ended and bulk writes past their timeout,
+opens new segments, and empties those that are older than their retention. Call it every minute or
+so, from cron or pg_cron or any client; delivery never depends on it, disk space does. One call does
+a bounded piece of work: a row with the action more says that there is more of it, so call again at
+once. It waits 0.2 s at most for a lock; what met it is then undone and reported as busy, and the
+next call goes on. Several at once do no harm.
 Errors: 25001 not under READ COMMITTED.';

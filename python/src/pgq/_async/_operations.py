@@ -7,6 +7,7 @@ from pgq.messages import (
     ArchivedJob,
     CleanupAction,
     DeadLetter,
+    Effect,
     GroupLag,
     QueueStats,
     TopicStats,
@@ -47,6 +48,10 @@ class Operations(Calling):
     async def dead_letters(self, queue: str | None = None) -> list[DeadLetter]:
         """The jobs that were given up, with their last errors."""
         return await self._view(DeadLetter, "dead_letters", queue=queue)
+
+    async def effects(self, queue: str | None = None) -> list[Effect]:
+        """The effects of jobs that are not finished, and what became of them; see `run_once`."""
+        return await self._view(Effect, "effects", queue=queue)
 
     async def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
         """The finished jobs that retention has not removed yet."""

@@ -9,6 +9,7 @@ from pgq.messages import (
     ArchivedJob,
     CleanupAction,
     DeadLetter,
+    Effect,
     GroupLag,
     QueueStats,
     TopicStats,
@@ -49,6 +50,10 @@ class Operations(Calling):
     def dead_letters(self, queue: str | None = None) -> list[DeadLetter]:
         """The jobs that were given up, with their last errors."""
         return self._view(DeadLetter, "dead_letters", queue=queue)
+
+    def effects(self, queue: str | None = None) -> list[Effect]:
+        """The effects of jobs that are not finished, and what became of them; see `run_once`."""
+        return self._view(Effect, "effects", queue=queue)
 
     def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
         """The finished jobs that retention has not removed yet."""
