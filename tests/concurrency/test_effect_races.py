@@ -200,21 +200,27 @@ def test_two_settle_it(
     assert noted(connection, slow.job_id) == expected
 
 
+def tried(session: Session, work: Callable[[Session], Any]) -> Any:
+    """The answer of a call that is committed, at whichever try."""
+    while True:
+        try:
+            answer = work(session)
+            session.commit()
+        except psycopg.errors.SerializationFailure:
+            session.rollback()
+        else:
+            return answer
+
+
 @pytest.mark.parametrize("level", LEVELS)
-def test_many_begin_it(connect: Connect, connection: Session, slow: Job, level: str) -> None:
+def test_many_begin_it(connect: Connect, slow: Job, level: str) -> None:
     """One of them is told to run it."""
     sessions = [connect(isolation_level=level) for _ in range(6)]
     start = threading.Barrier(len(sessions))
 
     def work(session: Session) -> str:
         start.wait(30)
-        while True:
-            try:
-                state = begin(session, slow).state
-                session.commit()
-                return str(state)
-            except psycopg.errors.SerializationFailure:
-                session.rollback()
+        return str(tried(session, lambda s: begin(s, slow)).state)
 
     with ThreadPoolExecutor(len(sessions)) as pool:
         told = list(pool.map(work, sessions))
@@ -234,8 +240,7 @@ def test_many_workers(
 
     def outside(session: Session, job: Job, chance: random.Random) -> bool:
         """Whether the worker has come to the end."""
-        begun = begin(session, job, at_least_once=at_least_once)
-        session.commit()
+        begun = tried(session, lambda s: begin(s, job, at_least_once=at_least_once))
         result = begun.result
         if begun.state == "begun":
             if chance.random() < 0.2:
@@ -244,14 +249,12 @@ def test_many_workers(
             result = job.attempt
             if chance.random() < 0.2:
                 return False
-            assert finish(session, job, result=result)
-            session.commit()
+            assert tried(session, lambda s: finish(s, job, result=result))
         elif begun.state == "interrupted":
             result = "interrupted"
         if chance.random() < 0.3:
             return False
-        assert ack(session, job)
-        session.commit()
+        assert tried(session, lambda s: ack(s, job))
         done[job.job_id] = result
         return True
 
@@ -259,15 +262,10 @@ def test_many_workers(
         chance = random.Random(seed)
         session = connect(isolation_level=level)
         while len(done) < len(ids):
-            try:
-                for job in claim(session, queue):
-                    session.commit()
-                    if not outside(session, job, chance):
-                        session.rollback()
-                        session.nack(job_id=job.job_id, lease_token=job.lease_token, delay="0")
-                session.commit()
-            except psycopg.errors.SerializationFailure:
-                session.rollback()
+            for job in tried(session, lambda s: claim(s, queue)):
+                if not outside(session, job, chance):
+                    token = {"job_id": job.job_id, "lease_token": job.lease_token}
+                    assert tried(session, lambda s, t=token: s.nack(**t, delay="0"))  # type: ignore[misc]
 
     results(*(aside(lambda seed=seed: work(seed)) for seed in range(4)))  # type: ignore[misc]
     assert sorted(done) == ids
