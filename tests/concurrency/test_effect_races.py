@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -13,10 +14,11 @@ import pytest
 
 from support.clock import Clock
 from support.effects import begin, finish, forget, noted
+from support.gate import Gate
 from support.queue import Job, ack, claim, claim_one, enqueue, enqueue_many, new_queue
 from support.session import Connect, Session, refused, row
 from support.snapshots import LEVELS as STRICT
-from support.waiting import aside, results, wait_until_blocked
+from support.waiting import aside, results, started, wait_until_blocked
 
 LEVELS = ["read committed", *STRICT]
 
@@ -198,6 +200,45 @@ def test_two_settle_it(
     winner = first if commits else second
     expected = {"mail": "finished"} if winner is finish else {}
     assert noted(connection, slow.job_id) == expected
+
+
+@contextmanager
+def stopped(
+    connection: Session, event: str, session: Session, work: Callable[[], Any]
+) -> Iterator[Future[Any]]:
+    """While in the block, a call stands between two of its statements about the effect."""
+    gate = Gate(connection, "effect", event, "statement")
+    try:
+        with gate.stopping(session, work) as answer:
+            yield answer
+        answer.result(30)
+    finally:
+        gate.remove()
+
+
+def test_it_is_finished_while_it_is_begun_again(
+    connect: Connect, connection: Session, slow: Job, quick: Job
+) -> None:
+    """The first worker has said so in time, or too late: not both that and another run."""
+    session, late = connect(autocommit=True), connect(autocommit=True)
+    with stopped(
+        connection, "before update", session, lambda: begin(session, quick, at_least_once=True)
+    ) as begun:
+        finished = started(connection, late, lambda: finish(late, slow))
+    told = (begun.result(30).state, finished.result(30))
+    assert told in [("begun", False), ("finished", True)]
+
+
+def test_it_is_forgotten_while_it_is_begun(
+    connect: Connect, connection: Session, slow: Job, quick: Job
+) -> None:
+    """Behind the look that found it interrupted."""
+    session = connect(autocommit=True)
+    with stopped(connection, "after insert", session, lambda: begin(session, quick)) as begun:
+        assert forget(connection, slow) is True
+    told = begun.result(30)
+    assert (told.state, told.attempt) == ("begun", 2)
+    assert noted(connection, slow.job_id) == {"mail": "begun"}
 
 
 def tried(session: Session, work: Callable[[Session], Any]) -> Any:

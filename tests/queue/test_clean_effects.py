@@ -151,6 +151,14 @@ def test_a_job_with_many_effects(connection: Session) -> None:
     assert connection.cleanup() == [("effects removed", "jobs", 6)]
 
 
+def test_many_jobs_with_several_effects(connection: Session) -> None:
+    """It does not leave a piece before all of it is gone."""
+    many(connection, 1, MOST, 2)
+    for _ in range(2):
+        assert connection.cleanup() == [("effects removed", "jobs", MOST), ("more", "effects", 1)]
+    assert left(connection) == []
+
+
 def test_behind_many_that_stay(connection: Session) -> None:
     """It goes on where it stopped, and round again, so nothing keeps it from the rest."""
     kept(connection, 2, MOST + 2)
