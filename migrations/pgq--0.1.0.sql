@@ -332,6 +332,21 @@ comment on column pgq.enqueue_result.job_id is 'Its id.';
 comment on column pgq.enqueue_result.duplicate is
 'Whether it had been enqueued before, and has this id since then.';
 
+create type pgq.effect_state as (
+    state text,
+    result jsonb,
+    attempt integer,
+    begun_at timestamptz
+);
+
+comment on type pgq.effect_state is 'What has become of an effect of a job.';
+comment on column pgq.effect_state.state is
+'begun: run it now; finished: it has happened; interrupted: it was begun before, and nobody knows
+whether it has happened.';
+comment on column pgq.effect_state.result is 'What finish_effect was given; null: nothing.';
+comment on column pgq.effect_state.attempt is 'Which attempt of the job began it.';
+comment on column pgq.effect_state.begun_at is 'When that was.';
+
 -- ==== sql/bulk/types.sql
 
 create type pgq.bulk_write_state as (
@@ -858,6 +873,34 @@ comment on column pgq.queue_floor.safe_at is
 comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
+
+-- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
+create table pgq.effect (
+    job_id bigint not null,
+    effect text collate "C" not null,
+    lease_token uuid not null,
+    attempt integer not null,
+    begun_at timestamptz not null,
+    finished_at timestamptz,
+    result jsonb,
+    primary key (job_id, effect)
+);
+
+comment on table pgq.effect is
+'Effects of jobs that are to happen once: begun, and what has become of them.';
+comment on column pgq.effect.effect is 'Which of the effects of its job.';
+comment on column pgq.effect.lease_token is
+'The token of whoever began it last, or has said that it happened.';
+comment on column pgq.effect.attempt is 'Which attempt of the job began it last.';
+comment on column pgq.effect.begun_at is 'When that was.';
+comment on column pgq.effect.finished_at is
+'When it was noted that it has happened; null: nobody has said so.';
+comment on column pgq.effect.result is 'What it has come to; null: nothing, or not known.';
+
+create sequence pgq.effect_walk as bigint minvalue 0;
+
+comment on sequence pgq.effect_walk is
+'Up to which job cleanup has looked for effects of jobs that have ended; it goes round and round.';
 
 -- ==== sql/bulk/tables.sql
 
@@ -15900,6 +15943,355 @@ before them and the whole job_ttl from now on. 0: the job is not a dead letter o
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
 or both, 25001 not under READ COMMITTED.';
 
+-- ==== sql/queue/_check_effect.sql
+
+create function pgq._check_effect(effect text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_effect.effect is null then
+        raise exception 'argument "effect" must not be null'
+            using errcode = '22004';
+    end if;
+    if length(_check_effect.effect) not between 1 and 255 then
+        raise exception 'argument "effect" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_effect(text) is
+'Refuses an effect without a name (22004), or with one that is empty or long (22023).';
+
+-- ==== sql/queue/_flush_commit.sql
+
+create function pgq._flush_commit()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if current_setting('synchronous_commit') = 'off' then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+end
+$$;
+
+comment on function pgq._flush_commit() is
+'Lets the commit of this transaction wait for the disk where the session has it wait for nothing.';
+
+-- ==== sql/queue/_lock_leased.sql
+
+create function pgq._lock_leased(job_id bigint, lease_token uuid)
+returns pgq.job
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+begin
+    -- What is not found may have been replaced by a new row while this statement waited.
+    loop
+        select j.*
+        into held
+        from pgq.job as j
+        where j.job_id = _lock_leased.job_id
+            and j.lease_token = _lock_leased.lease_token
+        for update;
+
+        exit when found
+            or not pgq._still_leased(array[_lock_leased.job_id], _lock_leased.lease_token);
+    end loop;
+
+    return held;
+end
+$$;
+
+comment on function pgq._lock_leased(bigint, uuid) is
+'Locks a job whose lease token is current, and returns it; nulls where the token is stale. Above
+READ COMMITTED it raises 40001 where the snapshot is too old to tell.';
+
+-- ==== sql/queue/_lock_effect.sql
+
+create function pgq._lock_effect(job_id bigint, lease_token uuid, effect text)
+returns pgq.effect
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+    known pgq.effect;
+begin
+    -- Who began it may say what became of it, whoever has the job by now.
+    select e.*
+    into known
+    from pgq.effect as e
+    where e.job_id = _lock_effect.job_id
+        and e.effect = _lock_effect.effect
+        and e.lease_token = _lock_effect.lease_token
+    for update;
+    if found then
+        return known;
+    end if;
+
+    held := pgq._lock_leased(_lock_effect.job_id, _lock_effect.lease_token);
+    if held.job_id is null then
+        return known;
+    end if;
+
+    select e.*
+    into known
+    from pgq.effect as e
+    where e.job_id = _lock_effect.job_id
+        and e.effect = _lock_effect.effect
+    for update;
+
+    if not found
+        and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
+        -- One that was begun after the snapshot cannot be inserted: that raises 40001.
+        insert into pgq.effect (job_id, effect, lease_token, attempt, begun_at)
+        values (
+            _lock_effect.job_id,
+            _lock_effect.effect,
+            _lock_effect.lease_token,
+            held.attempt,
+            pgq._clock()
+        )
+        on conflict do nothing;
+
+        delete from pgq.effect as e
+        where e.job_id = _lock_effect.job_id
+            and e.effect = _lock_effect.effect;
+    end if;
+
+    return known;
+end
+$$;
+
+comment on function pgq._lock_effect(bigint, uuid, text) is
+'Locks what is noted of an effect and returns it, to who began it and to who holds the job; nulls to
+others, and where nothing is noted.';
+
+-- ==== sql/queue/begin_effect.sql
+
+create function pgq.begin_effect(
+    job_id bigint,
+    lease_token uuid,
+    effect text,
+    at_least_once boolean default null
+)
+returns setof pgq.effect_state
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+    known pgq.effect;
+    outcome text := 'begun';
+begin
+    perform pgq._check_lease(begin_effect.job_id, begin_effect.lease_token);
+    perform pgq._check_effect(begin_effect.effect collate "C");
+
+    -- Locked, so that nobody claims or ends the job before this transaction has ended.
+    held := pgq._lock_leased(begin_effect.job_id, begin_effect.lease_token);
+    if held.job_id is null or held.visible_at <= pgq._clock() then
+        raise exception 'job % is not leased to this worker any more', begin_effect.job_id
+            using errcode = 'MQ006',
+                detail = case
+                    when held.job_id is null
+                        then 'It was given to another worker, or has ended.'
+                    else format('The lease ended at %s.', held.visible_at)
+                end,
+                hint = 'Nothing was begun. Leave the job, and claim the next one.';
+    end if;
+
+    loop
+        insert into pgq.effect as e (job_id, effect, lease_token, attempt, begun_at)
+        values (
+            begin_effect.job_id,
+            begin_effect.effect,
+            begin_effect.lease_token,
+            held.attempt,
+            pgq._clock()
+        )
+        on conflict do nothing
+        returning e.*
+        into known;
+        exit when found;
+
+        select e.*
+        into known
+        from pgq.effect as e
+        where e.job_id = begin_effect.job_id
+            and e.effect = begin_effect.effect collate "C"
+        for update;
+        -- Else it was forgotten in between.
+        continue when not found;
+
+        if known.finished_at is not null then
+            outcome := 'finished';
+        elsif coalesce(begin_effect.at_least_once, false) then
+            update pgq.effect as e
+            set
+                lease_token = begin_effect.lease_token,
+                attempt = held.attempt,
+                begun_at = pgq._clock()
+            where e.job_id = begin_effect.job_id
+                and e.effect = begin_effect.effect collate "C"
+            returning e.*
+            into known;
+        else
+            outcome := 'interrupted';
+        end if;
+        exit;
+    end loop;
+
+    if outcome = 'begun' then
+        perform pgq._flush_commit();
+    end if;
+
+    return query
+    select outcome, known.result, known.attempt, known.begun_at;
+end
+$$;
+
+comment on function pgq.begin_effect(bigint, uuid, text, boolean) is
+'Notes that an effect is about to run, or tells what became of it; MQ006 when the job is lost.
+An effect is what a job does outside of this database: a mail, a payment. effect: its name, of 1 to
+255 characters, one for each effect of a job. Call this, commit, run the effect only if the state is
+begun, and call finish_effect. Later attempts of the job then get the state finished, and the
+result. Where an attempt ended in between, or is still at it, they get interrupted: it may have
+happened or not. Whoever has found out says so by finish_effect or forget_effect. So it happens at
+most once. at_least_once => true: an interrupted effect is begun again, so it happens at least once,
+and more than once only after such an end or a lost lease. The commit is flushed to disk, even if
+the session turned synchronous_commit off. The note stays as long as the job, as a dead letter too.
+Errors: MQ006 the lease has run out or was never the caller''s, or the job is finished (nothing was
+begun; do not run the effect), 22004 a required argument is null, 22023 bad effect, 40001 above READ
+COMMITTED when another transaction was first (try again).';
+
+-- ==== sql/queue/finish_effect.sql
+
+create function pgq.finish_effect(
+    job_id bigint,
+    lease_token uuid,
+    effect text,
+    result jsonb default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    known pgq.effect;
+begin
+    perform pgq._check_lease(finish_effect.job_id, finish_effect.lease_token);
+    perform pgq._check_effect(finish_effect.effect collate "C");
+
+    known := pgq._lock_effect(
+        finish_effect.job_id,
+        finish_effect.lease_token,
+        finish_effect.effect collate "C"
+    );
+    if known.finished_at is not null then
+        return known.lease_token = finish_effect.lease_token;
+    end if;
+
+    update pgq.effect as e
+    set
+        lease_token = finish_effect.lease_token,
+        finished_at = pgq._clock(),
+        result = finish_effect.result
+    where e.job_id = known.job_id
+        and e.effect = known.effect;
+    if not found then
+        return false;
+    end if;
+
+    perform pgq._flush_commit();
+    return true;
+end
+$$;
+
+comment on function pgq.finish_effect(bigint, uuid, text, jsonb) is
+'Notes that an effect of a job has happened; false when the caller does not hold it any more.
+The worker that began it holds it, even after its lease has run out, and so does whoever has the job
+now: one that got the state interrupted, say, and has found out that it did happen. result: what
+later attempts of the job get; null: nothing. It stays as it is: called again with the same token
+this is true and changes nothing. False: it was never begun, or was forgotten, or was begun again or
+finished by another worker. The commit is flushed to disk, even if the session turned
+synchronous_commit off.
+Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
+transaction was first (try again).';
+
+-- ==== sql/queue/forget_effect.sql
+
+create function pgq.forget_effect(job_id bigint, lease_token uuid, effect text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    known pgq.effect;
+begin
+    perform pgq._check_lease(forget_effect.job_id, forget_effect.lease_token);
+    perform pgq._check_effect(forget_effect.effect collate "C");
+
+    known := pgq._lock_effect(
+        forget_effect.job_id,
+        forget_effect.lease_token,
+        forget_effect.effect collate "C"
+    );
+
+    delete from pgq.effect as e
+    where e.job_id = known.job_id
+        and e.effect = known.effect
+        and e.finished_at is null;
+    return found;
+end
+$$;
+
+comment on function pgq.forget_effect(bigint, uuid, text) is
+'Takes back that an effect was begun; false when the caller does not hold it any more.
+The next begin_effect begins it as if it were the first. Only whoever knows that it did not happen,
+and that nobody is running it, should call this: the worker that began it, when it failed before it
+did anything; whoever has the job now; or an operator, with the lease_token that the view effects
+shows. False: it is finished, or nothing is noted, or another worker has begun it since.
+Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
+transaction was first (try again).';
+
 -- ==== sql/queue/_expired_jobs.sql
 
 create function pgq._expired_jobs(moment timestamptz, max_jobs integer)
@@ -16529,6 +16921,114 @@ $$;
 comment on function pgq._clean_jobs(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
 workers.';
+
+-- ==== sql/queue/_clean_effects.sql
+
+create function pgq._clean_effects()
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- One call looks at so many jobs, and removes so many effects.
+    most constant integer := 10000;
+    place bigint;
+    looked_at bigint[];
+    ended bigint[];
+    removed bigint;
+begin
+    if not exists (select from pgq.effect) then
+        return;
+    end if;
+
+    select w.last_value
+    into place
+    from pgq.effect_walk as w;
+
+    -- The jobs that have effects are found one after the other, and each of them is looked for by
+    -- its id. A job that is seen in neither table has ended for ever: a move is one transaction.
+    with recursive having_effects as (
+        (
+            select e.job_id
+            from pgq.effect as e
+            where e.job_id > place
+            order by e.job_id
+            limit 1
+        )
+        union all
+        select (
+            select e.job_id
+            from pgq.effect as e
+            where e.job_id > h.job_id
+            order by e.job_id
+            limit 1
+        )
+        from having_effects as h
+        where h.job_id is not null
+    ),
+
+    walk as materialized (
+        select h.job_id
+        from having_effects as h
+        where h.job_id is not null
+        limit most
+    )
+
+    select
+        array_agg(k.job_id order by k.job_id),
+        array_agg(k.job_id) filter (where alive.job_id is null and dead.job_id is null)
+    into looked_at, ended
+    from walk as k
+    left join lateral (
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = k.job_id
+        limit 1
+    ) as alive on true
+    left join lateral (
+        select d.job_id
+        from pgq.dead_job as d
+        where d.job_id = k.job_id
+        limit 1
+    ) as dead on true;
+
+    with doomed as materialized (
+        select e.job_id, e.effect
+        from pgq.effect as e
+        where e.job_id = any(ended)
+        limit most
+        for update skip locked
+    )
+
+    delete from pgq.effect as e
+    using doomed as d
+    where e.job_id = d.job_id
+        and e.effect = d.effect;
+    get diagnostics removed = row_count;
+
+    if removed > 0 then
+        return next row('effects removed', 'jobs', removed)::pgq.cleanup_action;
+    end if;
+
+    -- The next call goes on behind these jobs, or begins again behind the last one. Only where more
+    -- is to be removed than one call may does it look at them again.
+    if removed < most then
+        perform setval(
+            'pgq.effect_walk',
+            case when cardinality(looked_at) = most then looked_at[most] else 0 end
+        );
+    end if;
+    if removed = most or (removed > 0 and cardinality(looked_at) = most) then
+        return next row('more', 'effects', 1)::pgq.cleanup_action;
+    end if;
+end
+$$;
+
+comment on function pgq._clean_effects() is
+'The part of cleanup that removes the notes about effects of jobs that have ended. It waits for
+nobody.';
 
 -- ==== sql/queue/_jobs_of_segment.sql
 
@@ -20225,13 +20725,16 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
+        'jobs', 'effects', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
     ] loop
         begin
             case part
                 when 'jobs' then
                     return query
                     select r.* from pgq._clean_jobs(started, horizon, moment) as r;
+                when 'effects' then
+                    return query
+                    select r.* from pgq._clean_effects() as r;
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
@@ -20269,6 +20772,7 @@ What it does, by the action that the row has:
 - jobs died: jobs of a queue, whose worker was lost on the last attempt, are dead letters now;
 - dead letters removed: those of a queue, past its retention;
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
+- effects removed: notes of `begin_effect` about jobs that have ended;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
 - staged write removed: nothing is left of what was staged for a write that was given up;
@@ -20564,6 +21068,44 @@ comment on column pgq.archived_jobs.label is 'Its label; null: none.';
 comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.archived_jobs.payload is 'Its content as JSON; null when it had a body.';
 comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when it had a payload.';
+
+create view pgq.effects
+with (security_barrier) as
+select
+    q.queue,
+    e.job_id,
+    e.effect,
+    case
+        when e.finished_at is not null then 'finished'
+        when j.lease_token = e.lease_token and j.visible_at > c.moment then 'begun'
+        else 'interrupted'
+    end as state,
+    e.result,
+    e.attempt,
+    e.begun_at,
+    e.finished_at,
+    e.lease_token
+from pgq.effect as e
+cross join lateral (select pgq._clock() as moment limit 1) as c
+left join pgq.job as j on j.job_id = e.job_id
+left join pgq.dead_job as d on d.job_id = e.job_id
+inner join pgq.queue as q on q.queue_id = coalesce(j.queue_id, d.queue_id);
+
+comment on view pgq.effects is
+'Effects of jobs that are to happen once, as long as the jobs are not finished; see begin_effect.';
+comment on column pgq.effects.queue is 'The queue.';
+comment on column pgq.effects.job_id is 'The id of the job.';
+comment on column pgq.effects.effect is 'Which of the effects of the job.';
+comment on column pgq.effects.state is
+'begun: its worker may be at it; finished: it has happened; interrupted: its worker has lost the job
+or given it back, and nobody knows whether it happened.';
+comment on column pgq.effects.result is 'What finish_effect was given; null: nothing.';
+comment on column pgq.effects.attempt is 'Which attempt of the job began it.';
+comment on column pgq.effects.begun_at is 'When that was.';
+comment on column pgq.effects.finished_at is
+'When it was noted that it has happened; null: nobody has said so.';
+comment on column pgq.effects.lease_token is
+'What finish_effect and forget_effect ask for, to say what became of it.';
 
 -- ==== sql/bulk/views.sql
 

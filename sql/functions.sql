@@ -145,6 +145,15 @@
 \ir queue/extend_lease_batch.sql
 \ir queue/redrive.sql
 
+-- The queue: effects that happen once
+\ir queue/_check_effect.sql
+\ir queue/_flush_commit.sql
+\ir queue/_lock_leased.sql
+\ir queue/_lock_effect.sql
+\ir queue/begin_effect.sql
+\ir queue/finish_effect.sql
+\ir queue/forget_effect.sql
+
 -- The queue: cleaning
 \ir queue/_expired_jobs.sql
 \ir queue/_expire_jobs.sql
@@ -154,6 +163,7 @@
 \ir queue/_sweep_labels.sql
 \ir queue/_sweep_floors.sql
 \ir queue/_clean_jobs.sql
+\ir queue/_clean_effects.sql
 \ir queue/_jobs_of_segment.sql
 \ir queue/_carry_jobs.sql
 \ir queue/_has_archived.sql

@@ -74,3 +74,18 @@ comment on type pgq.enqueue_result is 'A job that was enqueued.';
 comment on column pgq.enqueue_result.job_id is 'Its id.';
 comment on column pgq.enqueue_result.duplicate is
 'Whether it had been enqueued before, and has this id since then.';
+
+create type pgq.effect_state as (
+    state text,
+    result jsonb,
+    attempt integer,
+    begun_at timestamptz
+);
+
+comment on type pgq.effect_state is 'What has become of an effect of a job.';
+comment on column pgq.effect_state.state is
+'begun: run it now; finished: it has happened; interrupted: it was begun before, and nobody knows
+whether it has happened.';
+comment on column pgq.effect_state.result is 'What finish_effect was given; null: nothing.';
+comment on column pgq.effect_state.attempt is 'Which attempt of the job began it.';
+comment on column pgq.effect_state.begun_at is 'When that was.';

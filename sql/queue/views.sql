@@ -125,3 +125,41 @@ comment on column pgq.archived_jobs.label is 'Its label; null: none.';
 comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.archived_jobs.payload is 'Its content as JSON; null when it had a body.';
 comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when it had a payload.';
+
+create view pgq.effects
+with (security_barrier) as
+select
+    q.queue,
+    e.job_id,
+    e.effect,
+    case
+        when e.finished_at is not null then 'finished'
+        when j.lease_token = e.lease_token and j.visible_at > c.moment then 'begun'
+        else 'interrupted'
+    end as state,
+    e.result,
+    e.attempt,
+    e.begun_at,
+    e.finished_at,
+    e.lease_token
+from pgq.effect as e
+cross join lateral (select pgq._clock() as moment limit 1) as c
+left join pgq.job as j on j.job_id = e.job_id
+left join pgq.dead_job as d on d.job_id = e.job_id
+inner join pgq.queue as q on q.queue_id = coalesce(j.queue_id, d.queue_id);
+
+comment on view pgq.effects is
+'Effects of jobs that are to happen once, as long as the jobs are not finished; see begin_effect.';
+comment on column pgq.effects.queue is 'The queue.';
+comment on column pgq.effects.job_id is 'The id of the job.';
+comment on column pgq.effects.effect is 'Which of the effects of the job.';
+comment on column pgq.effects.state is
+'begun: its worker may be at it; finished: it has happened; interrupted: its worker has lost the job
+or given it back, and nobody knows whether it happened.';
+comment on column pgq.effects.result is 'What finish_effect was given; null: nothing.';
+comment on column pgq.effects.attempt is 'Which attempt of the job began it.';
+comment on column pgq.effects.begun_at is 'When that was.';
+comment on column pgq.effects.finished_at is
+'When it was noted that it has happened; null: nobody has said so.';
+comment on column pgq.effects.lease_token is
+'What finish_effect and forget_effect ask for, to say what became of it.';

@@ -24,13 +24,16 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
+        'jobs', 'effects', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
     ] loop
         begin
             case part
                 when 'jobs' then
                     return query
                     select r.* from pgq._clean_jobs(started, horizon, moment) as r;
+                when 'effects' then
+                    return query
+                    select r.* from pgq._clean_effects() as r;
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
@@ -68,6 +71,7 @@ What it does, by the action that the row has:
 - jobs died: jobs of a queue, whose worker was lost on the last attempt, are dead letters now;
 - dead letters removed: those of a queue, past its retention;
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
+- effects removed: notes of `begin_effect` about jobs that have ended;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
 - staged write removed: nothing is left of what was staged for a write that was given up;

@@ -6,40 +6,16 @@ It draws the call's arguments; its decorator says where it belongs and how often
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, Arguments, Draw
+from explorer.registry import CALLS, Call, call
 from explorer.script import written
 
 __all__ = ["CALLS", "Call", "known_from", "sql_of"]
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call, the areas it belongs to, how often it is drawn, and what draws its arguments."""
-
-    name: str
-    areas: frozenset[str]
-    weight: float
-    draw: Callable[[Draw], Arguments]
-
-
-CALLS: dict[str, Call] = {}
-
-
-def call(areas: str, weight: float) -> Callable[[Callable[[Draw], Arguments]], Call]:
-    """Register a call of the areas ``log``, ``queue``, ``bulk``, ``settings`` or ``house``."""
-
-    def register(draw: Callable[[Draw], Arguments]) -> Call:
-        made = Call(draw.__name__, frozenset(areas.split()), weight, draw)
-        CALLS[made.name] = made
-        return made
-
-    return register
 
 
 def document(number: int) -> str:
@@ -206,6 +182,25 @@ def redrive(draw: Draw) -> Arguments:
 @call("queue", 0.7)
 def purge_queue(draw: Draw) -> Arguments:
     return {"queue": draw.queue(), draw.rng.choice(["dead_only", "all_jobs"]): True}
+
+
+# ---------------------------------------------------------------------------- effects
+
+
+@call("effects", 8)
+def begin_effect(draw: Draw) -> Arguments:
+    more = {"at_least_once": draw.rng.choice([True, True, False])} if draw.some(0.4) else {}
+    return {"*": draw.late("job"), "effect": draw.effect(), **more}
+
+
+@call("effects", 4)
+def finish_effect(draw: Draw) -> Arguments:
+    return {"*": draw.late("job"), "effect": draw.effect(), "result": str(draw.number())}
+
+
+@call("effects", 3)
+def forget_effect(draw: Draw) -> Arguments:
+    return {"*": draw.late("job"), "effect": draw.effect()}
 
 
 # ---------------------------------------------------------------------------- bulk writes

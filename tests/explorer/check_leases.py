@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from explorer.check_effects import EFFECTS
 from explorer.history import Event, History
 
 __all__ = ["check_leases"]
@@ -10,6 +11,8 @@ LEASED = ("ack", "archive_job", "extend_lease", "nack")
 """They name a job under its token, alone or as a batch, and say whether it was held under it."""
 
 TAKING = ("purge_queue", "drop_queue")
+LEAVING = ("extend_lease", *EFFECTS)
+"""They name a job, and leave it to its worker."""
 
 
 def check_leases(history: History) -> None:
@@ -32,7 +35,7 @@ def _named(event: Event) -> list[int]:
 def _refused(event: Event) -> list[int]:
     """The jobs that the call says are not held under the token."""
     assert event.answer is not None
-    if event.call == "finish_and_claim":
+    if event.call in ("finish_and_claim", "begin_effect"):
         return _named(event) if event.answer.code == "MQ006" else []
     if event.call.removesuffix("_batch") not in LEASED or not event.succeeded:
         return []
@@ -55,7 +58,7 @@ def _holds(event: Event, job_id: int, events: list[Event], history: History) -> 
         and other.started <= event.ended
         and (other.transaction.committed or other.transaction is event.transaction)
         and (other.call in TAKING or job_id in _named(other) or _gave(other, job_id))
-        and other.call != "extend_lease"
+        and other.call not in LEAVING
         for other in events
         if other is not claim and other is not event
     )

@@ -50,6 +50,9 @@ class Draw:
     def group(self) -> str:
         return "g" if self.some(0.85) else "h"
 
+    def effect(self) -> str:
+        return "e" if self.some(0.8) else "f"
+
     def partition(self, share_of_none: float = 0.1) -> int | None:
         if self.some(share_of_none):
             return None

@@ -215,6 +215,34 @@ FAULTS = {
         ("queue",),
         frozenset({"refused"}),
     ),
+    "an effect that is begun again": Fault(
+        "begin_effect",
+        """
+        begin
+            return query
+            select * from {true}(
+                begin_effect.job_id, begin_effect.lease_token, begin_effect.effect, true
+            );
+        end
+        """,
+        ("queue", "effects"),
+        frozenset({"effect twice"}),
+    ),
+    "an effect that is settled by a look alone": Fault(
+        "finish_effect",
+        """
+        begin
+            return exists (
+                select from pgq.effect as e
+                where e.job_id = finish_effect.job_id
+                    and e.effect = finish_effect.effect
+                    and e.lease_token = finish_effect.lease_token
+            );
+        end
+        """,
+        ("queue", "effects"),
+        frozenset({"effect lost", "effect unknown", "effect twice"}),
+    ),
     "an enqueue whose job nobody may see": Fault(
         "enqueue_batch",
         """

@@ -153,6 +153,7 @@ def _tail(draw: Draw, areas: set[str]) -> list[Step]:
 THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (4, frozenset({"log"})),
     (4, frozenset({"queue"})),
+    (2, frozenset({"queue", "effects"})),
     (2, frozenset({"store", "settings"})),
     (2, frozenset({"log", "settings"})),
     (2, frozenset({"queue", "settings"})),

@@ -133,10 +133,14 @@ def test_a_job_from_enqueue_to_acknowledgement(http: Http) -> None:
     assert http.post("claim_job", queue="work").body == []
     token = {"job_id": job_id, "lease_token": job["lease_token"]}
     assert http.post("extend_lease", **token, lease="5 minutes") == Answer(200, True)
+    [begun] = http.post("begin_effect", **token, effect="mail").body
+    assert (begun["state"], begun["attempt"]) == ("begun", 1)
+    assert http.post("finish_effect", **token, effect="mail", result={"id": 7}).body is True
     assert http.post("nack", **token, delay="0", error="not today") == Answer(200, True)
     (job,) = http.post("claim_job", queue="work").body
     assert job["attempt"] == 2
     # the first token is stale now
+    assert http.post("begin_effect", **token, effect="mail").body["code"] == "MQ006"
     assert http.post("ack", **token) == Answer(200, False)
     token["lease_token"] = job["lease_token"]
     assert http.post("ack", **token) == Answer(200, True)

@@ -53,7 +53,10 @@ def _live_a_little(connection: Connection) -> None:
         "select pgq.ack(job_id, lease_token) from pgq.claim_job(queue => 'work')",
         "select pgq.nack(job_id, lease_token, error => 'broken')"
         " from pgq.claim_job(queue => 'work')",
-        "select * from pgq.claim_job(queue => 'work', lease => '1 hour')",
+        "select pgq.begin_effect(job_id, lease_token, e) from pgq.claim_job(queue => 'work',"
+        " lease => '1 hour'), unnest(array['mail', 'payment']) as e",
+        "select pgq.finish_effect(job_id, lease_token, effect, result => '{\"id\": 7}')"
+        " from pgq.effects where effect = 'mail'",
         "select pgq.commit_write(write_id) from"
         " pgq.begin_write(queue => 'short', producer => 'job', seq => 1)",
         "select pgq.write_chunk(write_id, task => 0, task_attempt => 'a', chunk => 0,"
@@ -106,6 +109,7 @@ def _state(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
         "topics": _rows(connection, "select * from pgq.list_topics() order by 1"),
         "queues": _rows(connection, "select * from pgq.list_queues() order by 1"),
         "dead": _rows(connection, "select * from pgq.dead_letters order by 1, 2"),
+        "effects": _rows(connection, "select * from pgq.effects order by 1, 2, 3"),
         "archived": _rows(connection, "select * from pgq.archived_jobs order by 1, 2"),
         "jobs": _rows(
             connection,

@@ -182,6 +182,8 @@ def test_queue(open_client: Open) -> None:
     assert [job.job_id for job in other.claim_job("work", max_jobs=4)] == ids[4:]
     assert other.ack(ids[0], token)
     assert worker.extend_lease(ids[1], token)
+    for _ in range(2):
+        assert worker.run_once(jobs[1], "mail", lambda: ["sent"]) == ["sent"]
     assert worker.archive_job(ids[1], token, result={"sum": 1})
     assert worker.nack(ids[2], token, delay=timedelta(0), error="no")
     (again,) = other.claim_job("work")

@@ -181,6 +181,12 @@ def _use_all(reader: Reader, size: int, check: Check = lambda function, rows: No
     def held(job: Any) -> dict[str, Any]:
         return {"job_id": job.job_id, "lease_token": job.lease_token}
 
+    effect = {**held(jobs[0]), "effect": "mail"}
+    for more in ({}, {}, {"at_least_once": True}):
+        call("begin_effect", 1, **effect, **more)
+    call("forget_effect", 1, **effect)
+    call("begin_effect", 1, **effect)
+    call("finish_effect", 1, **effect, result=one)
     call("extend_lease", 1, **held(jobs[0]))
     call("ack", 1, **held(jobs[0]))
     call("nack", 1, **held(jobs[1]), error="no")

@@ -21,11 +21,13 @@ from support.session import Session
 NOT_FUNCTIONS = {
     "connection",
     "retry",
+    "run_once",
     "wait",
     "group_lag",
     "topic_stats",
     "queue_stats",
     "dead_letters",
+    "effects",
     "archived_jobs",
 }
 """The client's properties, its helpers, and the views."""
@@ -35,6 +37,7 @@ VIEWS = {
     "topic_stats": messages.TopicStats,
     "queue_stats": messages.QueueStats,
     "dead_letters": messages.DeadLetter,
+    "effects": messages.Effect,
     "archived_jobs": messages.ArchivedJob,
 }
 

@@ -234,7 +234,7 @@ def test_who_has_lost_a_lease_is_told_in_one_of_three_ways(functions: list[Funct
             if not (function.is_api and "lease_token" in function.names[: function.inputs]):
                 continue
             first = (function.comment or "").partition("\n")[0]
-            if function.name in ("commit_offset", "finish_and_claim"):
+            if function.name in ("begin_effect", "commit_offset", "finish_and_claim"):
                 told = "; MQ006 w"
             elif function.result == "boolean":
                 # What is extended must not have ended; else one that has run out still counts.

@@ -21,7 +21,7 @@ from support.session import Session
 HARMLESS = {"_clock"}
 """Helpers that tell what anybody knows."""
 
-VIEWS = ["group_lag", "topic_stats", "queue_stats", "dead_letters", "archived_jobs"]
+VIEWS = ["group_lag", "topic_stats", "queue_stats", "dead_letters", "archived_jobs", "effects"]
 
 # for each type what would bring something to light, if anything does
 GUESSES = {
@@ -53,7 +53,10 @@ def onlooker(connection: Session) -> Iterator[str]:
     ):
         connection.execute(f"select * from {statement}".encode())
     for finish in ("ack", "nack"):
-        connection.execute(f"select pgq.{finish}(job_id, lease_token) from pgq.claim_job('work')")
+        connection.execute(
+            "select pgq.begin_effect(job_id, lease_token, 'mail'),"
+            f" pgq.{finish}(job_id, lease_token) from pgq.claim_job('work')"
+        )
     connection.execute("create role pgq_stranger")
     connection.execute("grant usage on schema pgq to pgq_stranger")
     yield "pgq_stranger"

@@ -14,6 +14,7 @@ ONE_ROW = {
     "alter_group",
     "alter_queue",
     "alter_topic",
+    "begin_effect",
     "begin_write",
     "commit_write",
     "create_group",

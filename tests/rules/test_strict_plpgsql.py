@@ -140,6 +140,11 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
         for turn, way in enumerate(ways):
             jobs = pgq.claim_job(**queue, **options)
             for number, job in enumerate(jobs):
+                for once_more in (False, True, None):
+                    effect = {"job_id": job[0], "lease_token": job[1], "effect": str(turn)}
+                    pgq.begin_effect(**effect, at_least_once=once_more)
+                    settle = pgq.forget_effect if once_more else pgq.finish_effect
+                    settle(**effect)
                 (way if len(jobs) == 1 else ways[(turn + number) % 8])(job[0], job[1])
             clock.advance("2 minutes")
             pgq.cleanup()
@@ -201,5 +206,5 @@ def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     ).fetchall()
     refuse(dict.fromkeys(pgq.broken))
     assert {name for (name,) in rows} - pgq.called == set()
-    for view in ("group_lag", "topic_stats", "queue_stats", "messages", "archived_jobs"):
+    for view in ("group_lag", "topic_stats", "queue_stats", "messages", "archived_jobs", "effects"):
         strict.execute(f"select * from pgq.{view}")

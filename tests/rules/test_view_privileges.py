@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-VIEWS = ["group_lag", "topic_stats", "queue_stats", "dead_letters", "archived_jobs"]
+VIEWS = ["group_lag", "topic_stats", "queue_stats", "dead_letters", "archived_jobs", "effects"]
 
 
 @pytest.fixture
@@ -32,7 +32,10 @@ def test_a_granted_view_can_be_read(
         " pgq.enqueue('work', '1'), pgq.enqueue('work', '2')"
     )
     for finish in ("ack", "nack"):
-        connection.execute(f"select pgq.{finish}(job_id, lease_token) from pgq.claim_job('work')")
+        connection.execute(
+            "select pgq.begin_effect(job_id, lease_token, 'mail'),"
+            f" pgq.{finish}(job_id, lease_token) from pgq.claim_job('work')"
+        )
     connection.execute(f"grant select on pgq.{view} to {role}")
     connection.execute(f"set role {role}")
     assert connection.execute(f"select * from pgq.{view}").fetchall()

@@ -20,6 +20,7 @@ GROUP: Arguments = {"topic": "t", "consumer_group": "g"}
 PLACE: Arguments = {**GROUP, "partition": 0}
 RANGE: Arguments = {"topic": "t", "partition": 0, "first_offset": 1, "last_offset": 2}
 QUEUE: Arguments = {"queue": "q"}
+EFFECT: Arguments = {"job_id": "$job", "lease_token": "$job_token", "effect": "e"}
 
 # For each function what it cannot do without: the arguments that are required, and of those of
 # which one has to be given, one. A text that begins with $ is something of the database below.
@@ -32,6 +33,7 @@ GIVEN: dict[str, Arguments] = {
     "alter_topic": TOPIC,
     "archive_job": {"job_id": "$job", "lease_token": "$job_token"},
     "archive_job_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
+    "begin_effect": EFFECT,
     "begin_write": TOPIC,
     "check_range": RANGE,
     "claim_job": QUEUE,
@@ -53,6 +55,8 @@ GIVEN: dict[str, Arguments] = {
     "fetch": GROUP,
     "fetch_range": RANGE,
     "finish_and_claim": QUEUE,
+    "finish_effect": EFFECT,
+    "forget_effect": EFFECT,
     "list_groups": {},
     "list_offsets": TOPIC,
     "nack": {"job_id": "$job", "lease_token": "$job_token"},
@@ -91,6 +95,7 @@ def prepare(session: Session) -> Arguments:
     session.nack(job_id=dead[0], lease_token=dead[1])
     session.alter_queue(queue="q", max_attempts=3)
     jobs = session.claim_job(queue="q", max_jobs=2, lease="1 second")
+    session.begin_effect(job_id=jobs[0][0], lease_token=jobs[0][1], effect="e")
     write = session.begin_write(topic="t")
     queue_write = session.begin_write(queue="q")
     return {

@@ -2,7 +2,8 @@
 
 A statement sees what was committed when it began. What happens when others commit while it is
 still looking for its rows is a matter of microseconds; the gate makes it last as long as a test
-needs. It stands in a trigger on the jobs: the session stops at the first row that it changes.
+needs. It stands in a trigger, usually on the jobs: the session stops at the first row that it
+changes.
 """
 
 from __future__ import annotations
@@ -23,10 +24,20 @@ _KEY = 203199
 
 
 class Gate:
-    """A gate on ``pgq.job`` of one database; the connection is one in autocommit."""
+    """A gate on a table of one database; the connection is one in autocommit.
 
-    def __init__(self, connection: Session) -> None:
+    ``event`` is what the session stops at, of which ``each`` is a row or a statement.
+    """
+
+    def __init__(
+        self,
+        connection: Session,
+        table: str = "job",
+        event: str = "before insert or update or delete",
+        each: str = "row",
+    ) -> None:
         self.connection = connection
+        self.table = table
         connection.execute(
             f"""
             create function public.pass_the_gate()
@@ -43,15 +54,15 @@ class Gate:
             end
             $$;
             create trigger pass_the_gate
-            before insert or update or delete on pgq.job
-            for each row execute function public.pass_the_gate()
+            {event} on pgq.{table}
+            for each {each} execute function public.pass_the_gate()
             """
         )
 
     def remove(self) -> None:
         """Take it away, from a database that is shared."""
         self.connection.execute(
-            "drop trigger pass_the_gate on pgq.job; drop function public.pass_the_gate()"
+            f"drop trigger pass_the_gate on pgq.{self.table}; drop function public.pass_the_gate()"
         )
 
     @contextmanager

@@ -10,6 +10,7 @@ from pgq._async import AsyncClient
 from pgq._sync import Client
 from pgq.errors import (
     AlreadyExists,
+    EffectInterrupted,
     LeaseLost,
     OffsetOutOfRange,
     PgqError,
@@ -25,6 +26,8 @@ from pgq.messages import (
     BulkWriteState,
     CleanupAction,
     DeadLetter,
+    Effect,
+    EffectState,
     EnqueueResult,
     Group,
     GroupLag,
@@ -50,6 +53,9 @@ __all__ = [
     "CleanupAction",
     "Client",
     "DeadLetter",
+    "Effect",
+    "EffectInterrupted",
+    "EffectState",
     "EnqueueResult",
     "Group",
     "GroupLag",

@@ -101,6 +101,16 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"job_ids", "lease_token"}),
         returns="rows",
     ),
+    "begin_effect": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+            "effect": "text",
+            "at_least_once": "boolean",
+        },
+        required=frozenset({"job_id", "lease_token", "effect"}),
+        returns="row",
+    ),
     "begin_write": Signature(
         arguments={
             "topic": "text",
@@ -330,6 +340,25 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"queue"}),
         returns="rows",
+    ),
+    "finish_effect": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+            "effect": "text",
+            "result": "jsonb",
+        },
+        required=frozenset({"job_id", "lease_token", "effect"}),
+        returns="scalar",
+    ),
+    "forget_effect": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+            "effect": "text",
+        },
+        required=frozenset({"job_id", "lease_token", "effect"}),
+        returns="scalar",
     ),
     "list_groups": Signature(
         arguments={

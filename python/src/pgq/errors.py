@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 import psycopg
 from psycopg.errors import (
@@ -28,6 +29,7 @@ __all__ = [
     "BY_SQLSTATE",
     "RETRYABLE",
     "AlreadyExists",
+    "EffectInterrupted",
     "LeaseLost",
     "OffsetOutOfRange",
     "PgqError",
@@ -109,6 +111,28 @@ class WriteLost(PgqError, psycopg.OperationalError):
     """
 
     sqlstate = "MQ008"
+
+
+class EffectInterrupted(Exception):
+    """An effect of a job was begun before, and nobody knows whether it happened: it was not run.
+
+    `Client.run_once` raises it, not the database. Whoever finds out what happened calls
+    `finish_effect` or `forget_effect`; until then each attempt of the job ends here.
+    """
+
+    def __init__(self, job_id: int, effect: str, attempt: int, begun_at: datetime) -> None:
+        super().__init__(job_id, effect, attempt, begun_at)
+        self.job_id = job_id
+        self.effect = effect
+        self.attempt = attempt
+        """Which attempt of the job began it."""
+        self.begun_at = begun_at
+
+    def __str__(self) -> str:
+        return (
+            f'effect "{self.effect}" of job {self.job_id} may have happened:'
+            f" attempt {self.attempt} began it at {self.begun_at} and has not said how it ended"
+        )
 
 
 BY_SQLSTATE: dict[str, type[psycopg.Error]] = {

@@ -20,6 +20,8 @@ __all__ = [
     "BulkWriteState",
     "CleanupAction",
     "DeadLetter",
+    "Effect",
+    "EffectState",
     "EnqueueResult",
     "Group",
     "GroupLag",
@@ -212,6 +214,20 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class EffectState:
+    """What has become of an effect of a job."""
+
+    state: str
+    """'begun' (run it now), 'finished' (it has happened), or 'interrupted' (it was begun before,
+    and nobody knows whether it happened)."""
+    result: Any
+    """What `finish_effect` was given."""
+    attempt: int
+    """Which attempt of the job began it."""
+    begun_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class BulkWriteState:
     """Where a bulk write stands."""
 
@@ -295,6 +311,24 @@ class DeadLetter:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An effect of a job that is not finished."""
+
+    queue: str
+    job_id: int
+    effect: str
+    state: str
+    """'begun' (its worker may be at it), 'finished' (it has happened), or 'interrupted' (its worker
+    has lost the job or given it back, and nobody knows whether it happened)."""
+    result: Any
+    attempt: int
+    begun_at: datetime
+    finished_at: datetime | None
+    lease_token: UUID
+    """What `finish_effect` and `forget_effect` ask for, to say what became of it."""
 
 
 @dataclass(frozen=True, slots=True)

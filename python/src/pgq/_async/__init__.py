@@ -5,6 +5,7 @@ from __future__ import annotations
 from pgq._async._bulk import BulkWrites
 from pgq._async._cleanup import Cleanup
 from pgq._async._consuming import Consuming
+from pgq._async._effects import Effects
 from pgq._async._jobs import Jobs
 from pgq._async._queues import Queues
 from pgq._async._topics import Topics
@@ -13,13 +14,13 @@ from pgq._async._transactions import Transactions
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient(Topics, Consuming, Queues, Jobs, BulkWrites, Cleanup, Transactions):
+class AsyncClient(Topics, Consuming, Queues, Jobs, Effects, BulkWrites, Cleanup, Transactions):
     """pgq's functions as methods, on a connection that stays the caller's.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
     transaction and commits nothing, so what it does is part of the caller's transaction, or
-    commits at once on a connection in autocommit mode. The two exceptions are `retry` and `wait`,
-    which run transactions of their own and say so.
+    commits at once on a connection in autocommit mode. The exceptions are `retry`, `wait` and
+    `run_once`, which run transactions of their own and say so.
 
     An optional argument that is None, or not given, takes the default of the SQL function, which
     for a job's lease or delay is the queue's own setting. A limit is lifted by its name:

@@ -1,0 +1,21 @@
+create function pgq._check_effect(effect text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_effect.effect is null then
+        raise exception 'argument "effect" must not be null'
+            using errcode = '22004';
+    end if;
+    if length(_check_effect.effect) not between 1 and 255 then
+        raise exception 'argument "effect" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_effect(text) is
+'Refuses an effect without a name (22004), or with one that is empty or long (22023).';

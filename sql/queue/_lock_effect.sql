@@ -1,0 +1,61 @@
+create function pgq._lock_effect(job_id bigint, lease_token uuid, effect text)
+returns pgq.effect
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+    known pgq.effect;
+begin
+    -- Who began it may say what became of it, whoever has the job by now.
+    select e.*
+    into known
+    from pgq.effect as e
+    where e.job_id = _lock_effect.job_id
+        and e.effect = _lock_effect.effect
+        and e.lease_token = _lock_effect.lease_token
+    for update;
+    if found then
+        return known;
+    end if;
+
+    held := pgq._lock_leased(_lock_effect.job_id, _lock_effect.lease_token);
+    if held.job_id is null then
+        return known;
+    end if;
+
+    select e.*
+    into known
+    from pgq.effect as e
+    where e.job_id = _lock_effect.job_id
+        and e.effect = _lock_effect.effect
+    for update;
+
+    if not found
+        and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
+        -- One that was begun after the snapshot cannot be inserted: that raises 40001.
+        insert into pgq.effect (job_id, effect, lease_token, attempt, begun_at)
+        values (
+            _lock_effect.job_id,
+            _lock_effect.effect,
+            _lock_effect.lease_token,
+            held.attempt,
+            pgq._clock()
+        )
+        on conflict do nothing;
+
+        delete from pgq.effect as e
+        where e.job_id = _lock_effect.job_id
+            and e.effect = _lock_effect.effect;
+    end if;
+
+    return known;
+end
+$$;
+
+comment on function pgq._lock_effect(bigint, uuid, text) is
+'Locks what is noted of an effect and returns it, to who began it and to who holds the job; nulls to
+others, and where nothing is noted.';

@@ -1,0 +1,102 @@
+create function pgq.begin_effect(
+    job_id bigint,
+    lease_token uuid,
+    effect text,
+    at_least_once boolean default null
+)
+returns setof pgq.effect_state
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+    known pgq.effect;
+    outcome text := 'begun';
+begin
+    perform pgq._check_lease(begin_effect.job_id, begin_effect.lease_token);
+    perform pgq._check_effect(begin_effect.effect collate "C");
+
+    -- Locked, so that nobody claims or ends the job before this transaction has ended.
+    held := pgq._lock_leased(begin_effect.job_id, begin_effect.lease_token);
+    if held.job_id is null or held.visible_at <= pgq._clock() then
+        raise exception 'job % is not leased to this worker any more', begin_effect.job_id
+            using errcode = 'MQ006',
+                detail = case
+                    when held.job_id is null
+                        then 'It was given to another worker, or has ended.'
+                    else format('The lease ended at %s.', held.visible_at)
+                end,
+                hint = 'Nothing was begun. Leave the job, and claim the next one.';
+    end if;
+
+    loop
+        insert into pgq.effect as e (job_id, effect, lease_token, attempt, begun_at)
+        values (
+            begin_effect.job_id,
+            begin_effect.effect,
+            begin_effect.lease_token,
+            held.attempt,
+            pgq._clock()
+        )
+        on conflict do nothing
+        returning e.*
+        into known;
+        exit when found;
+
+        select e.*
+        into known
+        from pgq.effect as e
+        where e.job_id = begin_effect.job_id
+            and e.effect = begin_effect.effect collate "C"
+        for update;
+        -- Else it was forgotten in between.
+        continue when not found;
+
+        if known.finished_at is not null then
+            outcome := 'finished';
+        elsif coalesce(begin_effect.at_least_once, false) then
+            update pgq.effect as e
+            set
+                lease_token = begin_effect.lease_token,
+                attempt = held.attempt,
+                begun_at = pgq._clock()
+            where e.job_id = begin_effect.job_id
+                and e.effect = begin_effect.effect collate "C"
+            returning e.*
+            into known;
+        else
+            outcome := 'interrupted';
+        end if;
+        exit;
+    end loop;
+
+    if outcome = 'begun' then
+        perform pgq._flush_commit();
+    end if;
+
+    return query
+    select outcome, known.result, known.attempt, known.begun_at;
+end
+$$;
+
+comment on function pgq.begin_effect(bigint, uuid, text, boolean) is
+'Notes that an effect is about to run, or tells what became of it; MQ006 when the job is lost.
+An effect is what a job does outside of this database: a mail, a payment. effect: its name, of 1 to
+255 characters, one for each effect of a job. Call this, commit, run the effect only if the state is
+begun, and call finish_effect. Later attempts of the job then get the state finished, and the
+result. Where an attempt ended in between, or is still at it, they get interrupted: it may have
+happened or not. Whoever has found out says so by finish_effect or forget_effect. So it happens at
+most once. at_least_once => true: an interrupted effect is begun again, so it happens at least once,
+and more than once only after such an end or a lost lease. The commit is flushed to disk, even if
+the session turned synchronous_commit off. The note stays as long as the job, as a dead letter too.
+Errors: MQ006 the lease has run out or was never the caller''s, or the job is finished (nothing was
+begun; do not run the effect), 22004 a required argument is null, 22023 bad effect, 40001 above READ
+COMMITTED when another transaction was first (try again).';

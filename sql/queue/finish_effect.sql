@@ -1,0 +1,58 @@
+create function pgq.finish_effect(
+    job_id bigint,
+    lease_token uuid,
+    effect text,
+    result jsonb default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    known pgq.effect;
+begin
+    perform pgq._check_lease(finish_effect.job_id, finish_effect.lease_token);
+    perform pgq._check_effect(finish_effect.effect collate "C");
+
+    known := pgq._lock_effect(
+        finish_effect.job_id,
+        finish_effect.lease_token,
+        finish_effect.effect collate "C"
+    );
+    if known.finished_at is not null then
+        return known.lease_token = finish_effect.lease_token;
+    end if;
+
+    update pgq.effect as e
+    set
+        lease_token = finish_effect.lease_token,
+        finished_at = pgq._clock(),
+        result = finish_effect.result
+    where e.job_id = known.job_id
+        and e.effect = known.effect;
+    if not found then
+        return false;
+    end if;
+
+    perform pgq._flush_commit();
+    return true;
+end
+$$;
+
+comment on function pgq.finish_effect(bigint, uuid, text, jsonb) is
+'Notes that an effect of a job has happened; false when the caller does not hold it any more.
+The worker that began it holds it, even after its lease has run out, and so does whoever has the job
+now: one that got the state interrupted, say, and has found out that it did happen. result: what
+later attempts of the job get; null: nothing. It stays as it is: called again with the same token
+this is true and changes nothing. False: it was never begun, or was forgotten, or was begun again or
+finished by another worker. The commit is flushed to disk, even if the session turned
+synchronous_commit off.
+Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
+transaction was first (try again).';

@@ -1,0 +1,40 @@
+create function pgq.forget_effect(job_id bigint, lease_token uuid, effect text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    known pgq.effect;
+begin
+    perform pgq._check_lease(forget_effect.job_id, forget_effect.lease_token);
+    perform pgq._check_effect(forget_effect.effect collate "C");
+
+    known := pgq._lock_effect(
+        forget_effect.job_id,
+        forget_effect.lease_token,
+        forget_effect.effect collate "C"
+    );
+
+    delete from pgq.effect as e
+    where e.job_id = known.job_id
+        and e.effect = known.effect
+        and e.finished_at is null;
+    return found;
+end
+$$;
+
+comment on function pgq.forget_effect(bigint, uuid, text) is
+'Takes back that an effect was begun; false when the caller does not hold it any more.
+The next begin_effect begins it as if it were the first. Only whoever knows that it did not happen,
+and that nobody is running it, should call this: the worker that began it, when it failed before it
+did anything; whoever has the job now; or an operator, with the lease_token that the view effects
+shows. False: it is finished, or nothing is noted, or another worker has begun it since.
+Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
+transaction was first (try again).';
