@@ -94,7 +94,7 @@ def prepare(session: Session) -> Arguments:
     [dead] = session.claim_job(queue="q")
     session.nack(job_id=dead[0], lease_token=dead[1])
     session.alter_queue(queue="q", max_attempts=3)
-    jobs = session.claim_job(queue="q", max_jobs=2, lease="1 second")
+    jobs = session.claim_job(queue="q", max_jobs=2, lease="30 seconds")
     session.begin_effect(job_id=jobs[0][0], lease_token=jobs[0][1], effect="e")
     write = session.begin_write(topic="t")
     queue_write = session.begin_write(queue="q")
