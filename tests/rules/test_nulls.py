@@ -25,6 +25,7 @@ GROUP: Arguments = {"topic": "t", "consumer_group": "g"}
 PLACE: Arguments = {**GROUP, "partition": 0}
 RANGE: Arguments = {"topic": "t", "partition": 0, "first_offset": 1, "last_offset": 2}
 QUEUE: Arguments = {"queue": "q"}
+SCHEDULE: Arguments = {"schedule": "s"}
 
 # For each function what it cannot do without: the arguments that are required, and of those of
 # which one has to be given, one. A text that begins with $ is something of the database below.
@@ -34,6 +35,7 @@ GIVEN: dict[str, Arguments] = {
     "ack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "alter_group": GROUP,
     "alter_queue": QUEUE,
+    "alter_schedule": SCHEDULE,
     "alter_topic": TOPIC,
     "archive_job": {"job_id": "$job", "lease_token": "$job_token"},
     "archive_job_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
@@ -46,9 +48,11 @@ GIVEN: dict[str, Arguments] = {
     "consume": GROUP,
     "create_group": {"topic": "t", "consumer_group": "new"},
     "create_queue": {"queue": "new"},
+    "create_schedule": {"schedule": "new", **QUEUE, "payload": Jsonb(1), "cron": "@daily"},
     "create_topic": {"topic": "new"},
     "drop_group": GROUP,
     "drop_queue": QUEUE,
+    "drop_schedule": SCHEDULE,
     "drop_topic": TOPIC,
     "enqueue": {**QUEUE, "payload": Jsonb(1)},
     "enqueue_batch": {**QUEUE, "payloads": [Jsonb(1), Jsonb(2)]},
@@ -60,9 +64,12 @@ GIVEN: dict[str, Arguments] = {
     "finish_and_claim": QUEUE,
     "list_groups": {},
     "list_offsets": TOPIC,
+    "list_schedules": {},
     "nack": {"job_id": "$job", "lease_token": "$job_token"},
     "nack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
+    "next_ticks": {"cron": "@daily"},
     "pause_queue": QUEUE,
+    "pause_schedule": SCHEDULE,
     "poll": GROUP,
     "publish": {**TOPIC, "payload": Jsonb(1)},
     "publish_batch": {**TOPIC, "payloads": [Jsonb(1), Jsonb(2)]},
@@ -70,6 +77,8 @@ GIVEN: dict[str, Arguments] = {
     "redrive": {**QUEUE, "all_jobs": True},
     "release_poll": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
     "resume_queue": QUEUE,
+    "resume_schedule": SCHEDULE,
+    "run_schedules": {},
     "seek": {**GROUP, "start": "latest"},
     "write_chunk": {
         "write_id": "$write",
@@ -120,6 +129,14 @@ def known(session: Session) -> Arguments:
     session.alter_queue(queue="q", max_attempts=3)
     jobs = session.claim_job(queue="q", max_jobs=2, lease="1 second")
     write = session.begin_write(topic="t")
+    session.create_schedule(
+        schedule="s",
+        queue="q",
+        payload=Jsonb(1),
+        every="1 second",
+        missed="all",
+        starts_at="2029-12-31 23:00+00",
+    )
     return {
         "$poll_token": leased[0],
         "$job": jobs[0][0],

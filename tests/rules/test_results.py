@@ -13,11 +13,13 @@ from support.session import Session
 ONE_ROW = {
     "alter_group",
     "alter_queue",
+    "alter_schedule",
     "alter_topic",
     "begin_write",
     "commit_write",
     "create_group",
     "create_queue",
+    "create_schedule",
     "create_topic",
     "enqueue",
     "publish",

@@ -33,6 +33,7 @@ __all__ = [
     "UnknownGroup",
     "UnknownPartition",
     "UnknownQueue",
+    "UnknownSchedule",
     "UnknownTopic",
     "WriteLost",
     "translated",
@@ -110,6 +111,12 @@ class WriteLost(PgqError, psycopg.OperationalError):
     sqlstate = "MQ008"
 
 
+class UnknownSchedule(PgqError, psycopg.ProgrammingError):
+    """There is no schedule of that name."""
+
+    sqlstate = "MQ009"
+
+
 BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "22004": NullValueNotAllowed,
     "22023": InvalidParameterValue,
@@ -125,6 +132,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "MQ006": LeaseLost,
     "MQ007": UnknownPartition,
     "MQ008": WriteLost,
+    "MQ009": UnknownSchedule,
 }
 """Every code that pgq's functions raise on purpose, and the class it arrives as."""
 

@@ -9,13 +9,16 @@ from pgq._sync._consuming import Consuming
 from pgq._sync._jobs import Jobs
 from pgq._sync._operations import Operations
 from pgq._sync._queues import Queues
+from pgq._sync._schedules import Schedules
 from pgq._sync._topics import Topics
 from pgq._sync._transactions import Transactions
 
 __all__ = ["Client"]
 
 
-class Client(Topics, Consuming, Queues, Jobs, BulkWrites, Operations, Transactions):
+class Client(
+    Topics, Consuming, Queues, Jobs, Schedules, BulkWrites, Operations, Transactions
+):
     """pgq's functions as methods, on a connection that stays the caller's.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
@@ -38,5 +41,5 @@ class Client(Topics, Consuming, Queues, Jobs, BulkWrites, Operations, Transactio
     All methods raise `pgq.errors` and psycopg's own exceptions: InvalidParameterValue (22023) for
     an argument that makes no sense, NullValueNotAllowed (22004) for a null that is not allowed,
     InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
-    UnknownGroup or UnknownPartition for a name or number that does not exist.
+    UnknownGroup, UnknownPartition or UnknownSchedule for a name or number that does not exist.
     """
