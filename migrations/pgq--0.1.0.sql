@@ -39,8 +39,8 @@ $guard$;
 -- ahead; ack, nack and archive_job need the lease token that the claim gave out. visible_at alone
 -- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism.
 --
--- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what is
--- due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
+-- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
+-- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
 --
 -- Payloads of topics and queues stand in message, which is split into leaves called segments.
 -- Topics and queues that keep their messages for the same time share a storage class, and each
@@ -49,7 +49,7 @@ $guard$;
 create schema pgq;
 
 comment on schema pgq is
-'Messaging inside PostgreSQL: topics with consumer groups, queues of leased jobs, and schedules.
+'Messaging inside PostgreSQL: topics with consumer groups, queues of leased jobs, schedules.
 Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or of class MQ.';
 
 -- ==== sql/shared/types.sql
@@ -18779,7 +18779,9 @@ declare
     times pgq._cron_times;
 begin
     if length(_cron_times.cron) > 1000 then
-        perform pgq._fail_cron('It has more than 1000 characters.');
+        perform pgq._fail_cron(
+            format('It has %s characters, more than 1000.', length(_cron_times.cron))
+        );
     end if;
     if cardinality(fields) <> 5 then
         perform pgq._fail_cron(
@@ -19504,8 +19506,9 @@ each message; partition, for a topic, and priority and label, for a queue: as in
 enqueue. So that it can be called at each start of an application, settings that are not given are
 not compared.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
-those given, MQ007 unknown partition, 22023 bad name or setting, 22004 no name, target, time or
-content, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+those given, MQ007 unknown partition, 22023 bad name or setting, 22004 no name, no target, neither
+cron nor every, or no content, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';
 
 -- ==== sql/schedule/alter_schedule.sql
 

@@ -25,7 +25,9 @@ declare
     times pgq._cron_times;
 begin
     if length(_cron_times.cron) > 1000 then
-        perform pgq._fail_cron('It has more than 1000 characters.');
+        perform pgq._fail_cron(
+            format('It has %s characters, more than 1000.', length(_cron_times.cron))
+        );
     end if;
     if cardinality(fields) <> 5 then
         perform pgq._fail_cron(

@@ -210,5 +210,6 @@ each message; partition, for a topic, and priority and label, for a queue: as in
 enqueue. So that it can be called at each start of an application, settings that are not given are
 not compared.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
-those given, MQ007 unknown partition, 22023 bad name or setting, 22004 no name, target, time or
-content, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first (try again).';
+those given, MQ007 unknown partition, 22023 bad name or setting, 22004 no name, no target, neither
+cron nor every, or no content, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';

@@ -16,9 +16,7 @@ from pgq._sync._transactions import Transactions
 __all__ = ["Client"]
 
 
-class Client(
-    Topics, Consuming, Queues, Jobs, Schedules, BulkWrites, Operations, Transactions
-):
+class Client(Topics, Consuming, Queues, Jobs, Schedules, BulkWrites, Operations, Transactions):
     """pgq's functions as methods, on a connection that stays the caller's.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no

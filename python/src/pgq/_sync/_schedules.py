@@ -144,5 +144,10 @@ class Schedules(Calling):
     ) -> list[datetime]:
         """The next times (10 of them) that a cron expression names, to try it out."""
         return self._column(
-            "tick_at", "next_ticks", cron=cron, time_zone=time_zone, after=after, max_ticks=max_ticks
+            "tick_at",
+            "next_ticks",
+            cron=cron,
+            time_zone=time_zone,
+            after=after,
+            max_ticks=max_ticks,
         )
