@@ -95,7 +95,7 @@ def test_random_expressions_by_local_time(connection: Session, zone: str) -> Non
     """As long as no clock is changed; test_time_zones.py has the rest."""
     rng = random.Random(zone)
     asked = []
-    for _ in range(150):
+    for _ in range(60):
         moment = datetime(rng.randint(2000, 2030), rng.choice([1, 5, 7]), 15, tzinfo=ZoneInfo(zone))
         asked.append((expression(rng), moment + timedelta(minutes=rng.randrange(30000))))
     wrong = []
@@ -106,7 +106,7 @@ def test_random_expressions_by_local_time(connection: Session, zone: str) -> Non
             if found != (expected := by_croniter(cron, after)):
                 wrong.append(f"{cron} after {after}: {found} in place of {expected}")
     assert wrong == []
-    assert compared > 50
+    assert compared > 20
 
 
 DIFFERENT = {

@@ -1,4 +1,4 @@
-"""Cron expressions where the clocks are put forward and back: the rule of the guide, minute by minute.
+"""Cron expressions where the clocks are put forward and back: the rule of the guide.
 
 The rule is written here a second time, in another way: all minutes of some days are looked at, by
 Python's own time zones.
@@ -63,7 +63,7 @@ def test_a_time_that_comes_twice_is_the_first(connection: Session) -> None:
 
 
 def test_stars_follow_real_time(connection: Session) -> None:
-    """A minute or an hour that begins with a star: what is skipped is left out, the rest is done."""
+    """A minute or an hour that begins with a star: what is skipped is left out."""
     for cron in ("*/30 * * * *", "*/30 1-4 * * *", "0,30 * * * *"):
         found = ticks(connection, cron, "Europe/Berlin", "2026-03-29 00:00+00", 3)
         assert found == ["Sun 01:30 +0100", "Sun 03:00 +0200", "Sun 03:30 +0200"]
