@@ -73,11 +73,11 @@ comment on column pgq.schedule_run.log_offset is 'Its offset there; null: it was
 comment on column pgq.schedule_run.error is 'Why nothing was written; null: it was.';
 
 create type pgq._cron_times as (
-    minutes integer[],
-    hours integer[],
-    days integer[],
-    months integer[],
-    weekdays integer[],
+    minutes integer array,
+    hours integer array,
+    days integer array,
+    months integer array,
+    weekdays integer array,
     either_day boolean,
     real_time boolean
 );
