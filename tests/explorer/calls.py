@@ -6,40 +6,17 @@ It draws the call's arguments; its decorator says where it belongs and how often
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
+import explorer.tick_calls  # noqa: F401  it registers them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, Arguments, Draw
+from explorer.registry import CALLS, Call, call
 from explorer.script import written
 
 __all__ = ["CALLS", "Call", "known_from", "sql_of"]
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call, the areas it belongs to, how often it is drawn, and what draws its arguments."""
-
-    name: str
-    areas: frozenset[str]
-    weight: float
-    draw: Callable[[Draw], Arguments]
-
-
-CALLS: dict[str, Call] = {}
-
-
-def call(areas: str, weight: float) -> Callable[[Callable[[Draw], Arguments]], Call]:
-    """Register a call of the areas ``log``, ``queue``, ``bulk``, ``settings`` or ``house``."""
-
-    def register(draw: Callable[[Draw], Arguments]) -> Call:
-        made = Call(draw.__name__, frozenset(areas.split()), weight, draw)
-        CALLS[made.name] = made
-        return made
-
-    return register
 
 
 def document(number: int) -> str:
