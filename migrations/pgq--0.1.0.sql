@@ -19074,54 +19074,6 @@ comment on function pgq._last_tick(
 ) is
 'The last tick of a schedule that is not after a moment, given one that is not.';
 
--- ==== sql/schedule/next_ticks.sql
-
-create function pgq.next_ticks(
-    cron text,
-    time_zone text default null,
-    after timestamptz default null,
-    max_ticks integer default null
-)
-returns table (tick_at timestamptz)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pgq, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    zone text := coalesce(next_ticks.time_zone, 'UTC');
-    wanted integer := coalesce(next_ticks.max_ticks, 10);
-    moment timestamptz := coalesce(next_ticks.after, pgq._clock());
-    times pgq._cron_times;
-begin
-    if next_ticks.cron is null then
-        raise exception 'argument "cron" must not be null'
-            using errcode = '22004';
-    end if;
-    perform pgq._check_time_zone(zone);
-    perform pgq._check_count('max_ticks', wanted, 1, 100000);
-    if not isfinite(moment) then
-        raise exception 'argument "after" must be finite'
-            using errcode = '22023';
-    end if;
-
-    times := pgq._cron_times(next_ticks.cron);
-    for n in 1 .. wanted loop
-        moment := pgq._cron_tick(times, zone, moment);
-        tick_at := moment;
-        return next;
-    end loop;
-end
-$$;
-
-comment on function pgq.next_ticks(text, text, timestamptz, integer) is
-'The next times that a cron expression names, to try it out before it is used.
-See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
-10.
-Errors: 22023 bad argument, 22004 no expression.';
-
 -- ==== sql/schedule/_check_schedule.sql
 
 create function pgq._check_schedule(settings pgq.schedule_info)
@@ -19162,17 +19114,17 @@ begin
         perform pgq._check_count('priority', _check_schedule.settings.priority, 0, 9);
         perform pgq._check_label(_check_schedule.settings.label);
     end if;
-    if num_nonnulls(
-        case when _check_schedule.settings.queue is not null then
-            _check_schedule.settings.partition
-        end,
-        case when _check_schedule.settings.topic is not null then
-            _check_schedule.settings.priority
-        end,
-        case when _check_schedule.settings.topic is not null then
-            _check_schedule.settings.label
-        end
-    ) > 0 then
+    if (
+        _check_schedule.settings.queue is not null
+        and _check_schedule.settings.partition is not null
+    )
+        or (
+            _check_schedule.settings.topic is not null
+            and num_nonnulls(
+                _check_schedule.settings.priority, _check_schedule.settings.label
+            ) > 0
+        )
+    then
         raise exception 'the target of the schedule has no such setting'
             using errcode = '22023',
                 hint = 'partition goes with a topic, priority and label go with a queue.';
@@ -19771,6 +19723,54 @@ comment on function pgq.resume_schedule(text) is
 Those that came during the pause were missed: the setting missed says what becomes of them.
 Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
 was first (try again).';
+
+-- ==== sql/schedule/next_ticks.sql
+
+create function pgq.next_ticks(
+    cron text,
+    time_zone text default null,
+    after timestamptz default null,
+    max_ticks integer default null
+)
+returns table (tick_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    zone text := coalesce(next_ticks.time_zone, 'UTC');
+    wanted integer := coalesce(next_ticks.max_ticks, 10);
+    moment timestamptz := coalesce(next_ticks.after, pgq._clock());
+    times pgq._cron_times;
+begin
+    if next_ticks.cron is null then
+        raise exception 'argument "cron" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_time_zone(zone);
+    perform pgq._check_count('max_ticks', wanted, 1, 100000);
+    if not isfinite(moment) then
+        raise exception 'argument "after" must be finite'
+            using errcode = '22023';
+    end if;
+
+    times := pgq._cron_times(next_ticks.cron);
+    for n in 1 .. wanted loop
+        moment := pgq._cron_tick(times, zone, moment);
+        tick_at := moment;
+        return next;
+    end loop;
+end
+$$;
+
+comment on function pgq.next_ticks(text, text, timestamptz, integer) is
+'The next times that a cron expression names, to try it out before it is used.
+See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
+10.
+Errors: 22023 bad argument, 22004 no expression.';
 
 -- ==== sql/schedule/_run_schedule.sql
 

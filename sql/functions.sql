@@ -217,7 +217,6 @@
 \ir schedule/_cron_tick.sql
 \ir schedule/_next_tick.sql
 \ir schedule/_last_tick.sql
-\ir schedule/next_ticks.sql
 
 -- Schedules: schedules
 \ir schedule/_check_schedule.sql
@@ -229,6 +228,7 @@
 \ir schedule/list_schedules.sql
 \ir schedule/pause_schedule.sql
 \ir schedule/resume_schedule.sql
+\ir schedule/next_ticks.sql
 
 -- Schedules: running
 \ir schedule/_run_schedule.sql

@@ -36,17 +36,17 @@ begin
         perform pgq._check_count('priority', _check_schedule.settings.priority, 0, 9);
         perform pgq._check_label(_check_schedule.settings.label);
     end if;
-    if num_nonnulls(
-        case when _check_schedule.settings.queue is not null then
-            _check_schedule.settings.partition
-        end,
-        case when _check_schedule.settings.topic is not null then
-            _check_schedule.settings.priority
-        end,
-        case when _check_schedule.settings.topic is not null then
-            _check_schedule.settings.label
-        end
-    ) > 0 then
+    if (
+        _check_schedule.settings.queue is not null
+        and _check_schedule.settings.partition is not null
+    )
+        or (
+            _check_schedule.settings.topic is not null
+            and num_nonnulls(
+                _check_schedule.settings.priority, _check_schedule.settings.label
+            ) > 0
+        )
+    then
         raise exception 'the target of the schedule has no such setting'
             using errcode = '22023',
                 hint = 'partition goes with a topic, priority and label go with a queue.';
