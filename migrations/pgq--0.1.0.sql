@@ -19003,6 +19003,7 @@ as $$
 #variable_conflict use_column
 declare
     step numeric;
+    passed numeric;
 begin
     if _next_tick.every is null then
         return pgq._cron_tick(
@@ -19012,17 +19013,19 @@ begin
         );
     end if;
 
-    -- In microseconds, as which 24 hours are a day, whatever the clocks do in between.
+    -- In microseconds, as which 24 hours are a day, whatever the clocks do in between. An interval
+    -- is multiplied as a double: whole days and the rest are exact, centuries of microseconds not.
     step := extract(epoch from _next_tick.every) * 1000000;
-    return _next_tick.starts_at + interval '1 microsecond' * (
-        step * greatest(
-            0,
-            1 + floor(
-                (extract(epoch from _next_tick.after) - extract(epoch from _next_tick.starts_at))
-                * 1000000 / step
-            )
+    passed := step * greatest(
+        0,
+        1 + floor(
+            (extract(epoch from _next_tick.after) - extract(epoch from _next_tick.starts_at))
+            * 1000000 / step
         )
-    )::double precision;
+    );
+    return _next_tick.starts_at
+        + interval '24 hours' * div(passed, 86400000000)::double precision
+        + interval '1 microsecond' * mod(passed, 86400000000)::double precision;
 end
 $$;
 

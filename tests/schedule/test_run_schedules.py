@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -165,6 +167,21 @@ def test_a_start_in_the_past(connection: Session, queue: str) -> None:
     ]
 
 
+def test_an_interval_of_two_thousand_years(connection: Session, queue: str, clock: Clock) -> None:
+    """Counted to the microsecond, of which there are more than a double can tell apart."""
+    name = new_schedule(
+        connection, queue=queue, every="7.000001 seconds", starts_at="0001-01-01 00:00:00.000003+00"
+    )
+    ticks = [connection.run_schedules()[0].tick_at]
+    connection.alter_schedule(schedule=name, missed="all")
+    clock.advance("10 minutes")
+    ticks += [run.tick_at for run in connection.run_schedules()]
+    start, step = state(connection, name).starts_at, timedelta(seconds=7.000001)
+    assert len(ticks) > 80
+    assert [(tick - start) % step for tick in ticks] == [timedelta(0)] * len(ticks)
+    assert {after - before for before, after in pairwise(ticks)} == {step}
+
+
 # -------------------------------------------------------------------------------- the clock
 
 
@@ -203,10 +220,10 @@ def test_a_clock_that_jumps_ahead(connection: Session, queue: str, clock: Clock)
 
 def test_one_that_is_behind_leaves_room(connection: Session, queue: str, clock: Clock) -> None:
     """For those that are due now, and for another one that is behind."""
-    behind = {
-        new_schedule(connection, queue=queue, every="1 second", missed="all") for _ in range(2)
-    }
-    clock.advance("1 day")
+    behind = set()
+    for _ in range(2):
+        behind.add(new_schedule(connection, queue=queue, every="1 second", missed="all"))
+        clock.advance("1 day")
     current = new_schedule(connection, queue=queue, cron="@hourly")
     clock.advance("1 hour")
     counts: dict[str, int] = {}
