@@ -21,10 +21,11 @@ from model.looking import Looking
 from model.machine import Run
 from model.member_steps import MemberSteps
 from model.queue_steps import QueueSteps
+from model.schedule_steps import ScheduleSteps
 from model.topic_steps import TopicSteps
 
 
-class Comparison(TopicSteps, MemberSteps, QueueSteps, HouseSteps, Looking):
+class Comparison(TopicSteps, MemberSteps, QueueSteps, ScheduleSteps, HouseSteps, Looking):
     """All steps, in any order."""
 
     @initialize(
