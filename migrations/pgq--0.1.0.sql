@@ -39,6 +39,9 @@ $guard$;
 -- ahead; ack, nack and archive_job need the lease token that the claim gave out. visible_at alone
 -- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism.
 --
+-- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
+-- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
+--
 -- Payloads of topics and queues stand in message, which is split into leaves called segments.
 -- Topics and queues that keep their messages for the same time share a storage class, and each
 -- class writes to one segment. cleanup opens the next segment from time to time and truncates those
@@ -46,7 +49,7 @@ $guard$;
 create schema pgq;
 
 comment on schema pgq is
-'Messaging inside PostgreSQL: topics with consumer groups, and queues of leased jobs.
+'Messaging inside PostgreSQL: topics with consumer groups, queues of leased jobs, schedules.
 Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or of class MQ.';
 
 -- ==== sql/shared/types.sql
@@ -378,6 +381,96 @@ create type pgq._write_target as (
 );
 
 comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
+
+-- ==== sql/schedule/types.sql
+
+create type pgq.schedule_info as (
+    schedule text,
+    queue text,
+    topic text,
+    payload jsonb,
+    key text,
+    headers jsonb,
+    cron text,
+    every interval,
+    time_zone text,
+    missed text,
+    starts_at timestamptz,
+    partition integer,
+    priority integer,
+    label text,
+    body bytea,
+    paused boolean,
+    next_at timestamptz,
+    last_at timestamptz,
+    last_error text,
+    created_at timestamptz,
+    updated_at timestamptz
+);
+
+comment on type pgq.schedule_info is 'A schedule and its settings.';
+comment on column pgq.schedule_info.schedule is 'Its name.';
+comment on column pgq.schedule_info.queue is 'The queue that gets a job; null: it has a topic.';
+comment on column pgq.schedule_info.topic is 'The topic that gets a message; null: it has a queue.';
+comment on column pgq.schedule_info.payload is 'What is written, as JSON; null when it has a body.';
+comment on column pgq.schedule_info.key is 'The key that is written with it; null: none.';
+comment on column pgq.schedule_info.headers is
+'The headers that are written beside scheduled_at; null: none.';
+comment on column pgq.schedule_info.cron is 'When: a cron expression; null: it has an interval.';
+comment on column pgq.schedule_info.every is
+'How often, counted from starts_at; null: it has a cron expression.';
+comment on column pgq.schedule_info.time_zone is
+'The time zone of the cron expression; null: it has an interval.';
+comment on column pgq.schedule_info.missed is
+'What becomes of ticks that nobody was there to write: skip, one or all.';
+comment on column pgq.schedule_info.starts_at is 'It has no tick before.';
+comment on column pgq.schedule_info.partition is
+'The partition of the topic; null: as publish chooses.';
+comment on column pgq.schedule_info.priority is
+'The priority of its jobs, 0 (first) to 9 (last); null: it has a topic.';
+comment on column pgq.schedule_info.label is 'The label of its jobs; null: none.';
+comment on column pgq.schedule_info.body is
+'What is written, as raw bytes; null when it has a payload.';
+comment on column pgq.schedule_info.paused is 'Whether run_schedules leaves it out for now.';
+comment on column pgq.schedule_info.next_at is 'The next tick, or the first one that was missed.';
+comment on column pgq.schedule_info.last_at is 'The last tick that was written; null: none yet.';
+comment on column pgq.schedule_info.last_error is
+'Why the last try to write a tick failed; null: it did not.';
+comment on column pgq.schedule_info.created_at is 'When it was made.';
+comment on column pgq.schedule_info.updated_at is 'When its settings last changed.';
+
+create type pgq.schedule_run as (
+    schedule text,
+    tick_at timestamptz,
+    job_id bigint,
+    partition integer,
+    log_offset bigint,
+    error text
+);
+
+comment on type pgq.schedule_run is 'A tick that run_schedules wrote, or could not write.';
+comment on column pgq.schedule_run.schedule is 'Whose tick it is.';
+comment on column pgq.schedule_run.tick_at is
+'The time of the tick, which is in the header scheduled_at.';
+comment on column pgq.schedule_run.job_id is 'The job that was enqueued; null: none was.';
+comment on column pgq.schedule_run.partition is
+'The partition that it was published to; null: it was not.';
+comment on column pgq.schedule_run.log_offset is 'Its offset there; null: it was not published.';
+comment on column pgq.schedule_run.error is 'Why nothing was written; null: it was.';
+
+create type pgq._cron_times as (
+    minutes integer array,
+    hours integer array,
+    days integer array,
+    months integer array,
+    weekdays integer array,
+    either_day boolean,
+    real_time boolean
+);
+
+comment on type pgq._cron_times is
+'What a cron expression says: numbers in ascending order, Sunday is 0.
+either_day: one of day and weekday is enough. real_time: hours that come twice count twice.';
 
 -- ==== sql/store/tables.sql
 
@@ -1072,6 +1165,59 @@ comment on column pgq.published_chunk.attempt is 'The newest attempt of the writ
 comment on column pgq.published_chunk.digest is
 'A hash of all its arguments: another hash shows that a repeated task made another chunk.';
 
+-- ==== sql/schedule/tables.sql
+
+create table pgq.schedule (
+    schedule text collate "C" primary key,
+    queue text collate "C",
+    topic text collate "C",
+    payload jsonb,
+    key text,
+    headers jsonb,
+    cron text,
+    every interval,
+    time_zone text,
+    missed text not null,
+    starts_at timestamptz not null,
+    partition integer,
+    priority integer,
+    label text,
+    body bytea,
+    paused boolean not null default false,
+    next_at timestamptz not null,
+    due_at timestamptz not null,
+    last_at timestamptz,
+    last_error text,
+    created_at timestamptz not null,
+    updated_at timestamptz not null
+);
+
+create index schedule_due on pgq.schedule (due_at) where not paused;
+
+comment on table pgq.schedule is
+'What is enqueued or published again and again, and when it is next.
+The target is kept by its name: one that is dropped and made again gets its ticks again.';
+comment on column pgq.schedule.schedule is 'Its name.';
+comment on column pgq.schedule.queue is 'The queue that gets a job; null: it has a topic.';
+comment on column pgq.schedule.topic is 'The topic that gets a message; null: it has a queue.';
+comment on column pgq.schedule.cron is 'A cron expression; null: it has an interval.';
+comment on column pgq.schedule.every is 'An interval; null: it has a cron expression.';
+comment on column pgq.schedule.time_zone is 'That of the cron expression.';
+comment on column pgq.schedule.missed is 'skip, one or all.';
+comment on column pgq.schedule.starts_at is
+'It has no tick before, and an interval is counted from here.';
+comment on column pgq.schedule.next_at is
+'The first tick that is neither written nor left out. It only goes ahead, whatever the clock does,
+so no tick is written twice.';
+comment on column pgq.schedule.due_at is
+'When run_schedules looks at it: at next_at; later when there was an error, or more than one call
+may write.';
+comment on column pgq.schedule.last_at is 'The last tick that was written; null: none yet.';
+comment on column pgq.schedule.last_error is
+'Why the last try to write a tick failed; null: it did not.';
+comment on column pgq.schedule.created_at is 'When it was made.';
+comment on column pgq.schedule.updated_at is 'When its settings last changed.';
+
 -- ==== sql/shared/_clock.sql
 
 create function pgq._clock()
@@ -1426,12 +1572,19 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
+    lacking text := case _check_settings_equal.kind when 'schedule' then 'none' else 'no limit' end;
     differences text;
 begin
     -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
     -- know no hour above 23, as Python does, so a day and 12 hours are the same as 36 hours.
     select string_agg(
-        format('%s: given %s, has %s', s.name, s.given, s.existing), '; '
+        format(
+            '%s: given %s, has %s',
+            s.name,
+            coalesce(left(s.given, 100), lacking),
+            coalesce(left(s.existing, 100), lacking)
+        ),
+        '; '
         order by s.name
     )
     into differences
@@ -1439,24 +1592,24 @@ begin
         select
             g.key as name,
             g.value as given,
-            coalesce(_check_settings_equal.existing ->> g.key, 'no limit') as existing
+            _check_settings_equal.existing ->> g.key as existing
         from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
         union all
         select
             n.name,
-            'no limit' as given,
-            coalesce(_check_settings_equal.existing ->> n.name, 'no limit') as existing
+            null as given,
+            _check_settings_equal.existing ->> n.name as existing
         from unnest(_check_settings_equal.no_limit) as n (name)
     ) as s
     where
         case
-            when
-                s.name in ('backoff', 'backoff_max', 'delay', 'job_ttl', 'lease', 'retention')
-                and 'no limit' not in (s.given, s.existing)
+            when s.name in (
+                'backoff', 'backoff_max', 'delay', 'every', 'job_ttl', 'lease', 'retention'
+            )
                 then
                     justify_hours(s.given::interval)::text
-                    <> justify_hours(s.existing::interval)::text
-            else s.given <> s.existing
+                    is distinct from justify_hours(s.existing::interval)::text
+            else s.given is distinct from s.existing
         end;
 
     if differences is not null then
@@ -20130,6 +20283,1375 @@ $$;
 comment on function pgq._clean_writes(timestamptz) is
 'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.
 It waits for nobody, and removes 1000 of a kind at most.';
+
+-- ==== sql/schedule/_fail_unknown_schedule.sql
+
+create function pgq._fail_unknown_schedule(schedule text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _fail_unknown_schedule.schedule is null then
+        raise exception 'argument "schedule" must not be null'
+            using errcode = '22004';
+    end if;
+    raise exception 'unknown schedule "%"', _fail_unknown_schedule.schedule
+        using errcode = 'MQ009',
+            hint = 'Create it with pgq.create_schedule, or see pgq.list_schedules for those that '
+                'exist.';
+end
+$$;
+
+comment on function pgq._fail_unknown_schedule(text) is
+'Raises MQ009, or 22004 when no name was given.';
+
+-- ==== sql/schedule/_fail_cron.sql
+
+create function pgq._fail_cron(detail text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'argument "cron" is not a cron expression'
+        using errcode = '22023',
+            detail = _fail_cron.detail,
+            hint = 'Five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or '
+                'JAN-DEC), day of week (0-7 or SUN-SAT). Each is *, a number, a range like 1-5, '
+                'either of the last with a step like */10 or 8-18/2, or several of these with '
+                'commas between. Or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, '
+                '@annually.';
+end
+$$;
+
+comment on function pgq._fail_cron(text) is
+'Refuses a cron expression (22023); the detail says what is wrong with it.';
+
+-- ==== sql/schedule/_check_time_zone.sql
+
+create function pgq._check_time_zone(time_zone text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- PostgreSQL takes abbreviations and rules such as EST or X5 as well, which know no changes of
+    -- the clocks, or look like a name that was meant.
+    if _check_time_zone.time_zone <> 'UTC' and not exists (
+        select
+        from pg_catalog.pg_timezone_names as z
+        where z.name = _check_time_zone.time_zone
+    ) then
+        raise exception 'argument "time_zone" names no time zone'
+            using errcode = '22023',
+                detail = format('Given: "%s".', left(_check_time_zone.time_zone, 100)),
+                hint = 'See pg_timezone_names for those that there are, such as Europe/Berlin.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_time_zone(text) is
+'Refuses a time zone that the server does not know by this name (22023).';
+
+-- ==== sql/schedule/_cron_field.sql
+
+create function pgq._cron_field(
+    field text,
+    given text,
+    lowest integer,
+    highest integer,
+    names text[]
+)
+returns integer[]
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    item text;
+    part text[];
+    first_value integer;
+    last_value integer;
+    step integer;
+    found_values integer[] := '{}';
+begin
+    foreach item in array string_to_array(_cron_field.given, ',') loop
+        -- A star, or a first value and perhaps a last one; then perhaps a step.
+        part := regexp_match(
+            lower(item collate "C"),
+            '^(?:\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
+        );
+        if part[1] is null then
+            first_value := _cron_field.lowest;
+            last_value := _cron_field.highest;
+        else
+            first_value := case
+                when part[1] ~ '[0-9]' then part[1]::integer
+                else _cron_field.lowest - 1 + array_position(_cron_field.names, part[1])
+            end;
+            last_value := case
+                when part[2] is null then first_value
+                when part[2] ~ '[0-9]' then part[2]::integer
+                else _cron_field.lowest - 1 + array_position(_cron_field.names, part[2])
+            end;
+            -- A week ends with a Sunday too: FRI-SUN.
+            if _cron_field.highest = 7 and last_value = 0 and first_value > 0 then
+                last_value := 7;
+            end if;
+        end if;
+        step := coalesce(part[3]::integer, 1);
+
+        if (
+            part is not null
+            and first_value >= _cron_field.lowest
+            and last_value between first_value and _cron_field.highest
+            and step between 1 and _cron_field.highest
+            and (part[3] is null or part[1] is null or part[2] is not null)
+        ) is not true then
+            perform pgq._fail_cron(
+                format('Field "%s": "%s".', _cron_field.field, left(item, 100))
+            );
+        end if;
+
+        found_values := found_values || array(
+            select g.value
+            from generate_series(first_value, last_value, step) as g (value)
+        );
+    end loop;
+
+    return array(
+        select distinct case when _cron_field.highest = 7 then f.value % 7 else f.value end as value
+        from unnest(found_values) as f (value)
+        order by value
+    );
+end
+$$;
+
+comment on function pgq._cron_field(text, text, integer, integer, text[]) is
+'The numbers that a field of a cron expression stands for; refuses what is none (22023).
+names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0.';
+
+-- ==== sql/schedule/_cron_times.sql
+
+create function pgq._cron_times(cron text)
+returns pgq._cron_times
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    fields text[] := regexp_split_to_array(
+        btrim(
+            case lower(btrim(_cron_times.cron) collate "C")
+                when '@hourly' then '0 * * * *'
+                when '@daily' then '0 0 * * *'
+                when '@midnight' then '0 0 * * *'
+                when '@weekly' then '0 0 * * 0'
+                when '@monthly' then '0 0 1 * *'
+                when '@yearly' then '0 0 1 1 *'
+                when '@annually' then '0 0 1 1 *'
+                else _cron_times.cron
+            end,
+            E' \t'
+        ),
+        '[ \t]+'
+    );
+    times pgq._cron_times;
+begin
+    if length(_cron_times.cron) > 1000 then
+        perform pgq._fail_cron(
+            format('It has %s characters, more than 1000.', length(_cron_times.cron))
+        );
+    end if;
+    if cardinality(fields) <> 5 then
+        perform pgq._fail_cron(
+            format(
+                'Given: "%s", which has %s field(s).',
+                left(_cron_times.cron, 100),
+                cardinality(fields)
+            )
+        );
+    end if;
+
+    times.minutes := pgq._cron_field('minute', fields[1], 0, 59, '{}');
+    times.hours := pgq._cron_field('hour', fields[2], 0, 23, '{}');
+    times.days := pgq._cron_field('day of month', fields[3], 1, 31, '{}');
+    times.months := pgq._cron_field(
+        'month', fields[4], 1, 12, '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'
+    );
+    times.weekdays := pgq._cron_field(
+        'day of week', fields[5], 0, 7, '{sun,mon,tue,wed,thu,fri,sat}'
+    );
+    times.either_day := fields[3] !~ '^\*' and fields[5] !~ '^\*';
+    times.real_time := fields[1] ~ '^\*' or fields[2] ~ '^\*';
+
+    -- Every day of a year falls on every weekday at some time, so only dates that no year has are
+    -- left: the first of the days is too late for all of the months.
+    if not times.either_day and times.days[1] > (
+        select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
+        from unnest(times.months) as m (month)
+    ) then
+        raise exception 'argument "cron" names a time that never comes'
+            using errcode = '22023',
+                detail = format(
+                    'Field "day of month": "%s"; field "month": "%s".', fields[3], fields[4]
+                );
+    end if;
+    return times;
+end
+$$;
+
+comment on function pgq._cron_times(text) is
+'What a cron expression says; refuses what is none, and what never comes (22023).';
+
+-- ==== sql/schedule/_next_minute.sql
+
+create function pgq._next_minute(times pgq._cron_times, after timestamp)
+returns timestamp
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    day date := _next_minute.after::date;
+    hour integer := date_part('hour', _next_minute.after);
+    minute integer := date_part('minute', _next_minute.after);
+    later integer;
+    on_day boolean;
+    on_weekday boolean;
+begin
+    loop
+        if not date_part('month', day) = any(_next_minute.times.months) then
+            day := date_trunc('month', day::timestamp) + interval '1 month';
+            hour := null;
+            continue;
+        end if;
+
+        on_day := date_part('day', day) = any(_next_minute.times.days);
+        on_weekday := date_part('dow', day) = any(_next_minute.times.weekdays);
+        if (on_day and on_weekday)
+            or (_next_minute.times.either_day and (on_day or on_weekday))
+        then
+            -- A day that has only just begun has all its times before it; of the first one, look
+            -- for a later minute of this hour, then for a later hour.
+            if hour is null then
+                return day
+                    + make_time(_next_minute.times.hours[1], _next_minute.times.minutes[1], 0);
+            end if;
+            if hour = any(_next_minute.times.hours) then
+                later := _next_minute.times.minutes[
+                    width_bucket(minute, _next_minute.times.minutes) + 1
+                ];
+                if later is not null then
+                    return day + make_time(hour, later, 0);
+                end if;
+            end if;
+            later := _next_minute.times.hours[width_bucket(hour, _next_minute.times.hours) + 1];
+            if later is not null then
+                return day + make_time(later, _next_minute.times.minutes[1], 0);
+            end if;
+        end if;
+        day := day + 1;
+        hour := null;
+    end loop;
+end
+$$;
+
+comment on function pgq._next_minute(pgq._cron_times, timestamp) is
+'The first local time after another one that a cron expression names.
+A date that falls on a certain weekday comes after 40 years at most: February 29, beside a year like
+2100. So the search is over after some hundred months and days.';
+
+-- ==== sql/schedule/_moment_of.sql
+
+create function pgq._moment_of(
+    local_at timestamp,
+    time_zone text,
+    real_time boolean,
+    after timestamptz
+)
+returns timestamptz
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    -- Of a time that comes twice the second one; of one that is skipped, as much after the gap as
+    -- the time lies behind its beginning.
+    moment timestamptz := _moment_of.local_at at time zone _moment_of.time_zone;
+    day_before timestamptz := moment - interval '24 hours';
+    earlier timestamptz;
+begin
+    if (moment at time zone _moment_of.time_zone) <> _moment_of.local_at then
+        if _moment_of.real_time then
+            return null;
+        end if;
+        return (
+            select min(g.moment)
+            from generate_series(
+                moment - ((moment at time zone _moment_of.time_zone) - _moment_of.local_at),
+                moment,
+                interval '1 minute'
+            ) as g (moment)
+            where (g.moment at time zone _moment_of.time_zone) > _moment_of.local_at
+        );
+    end if;
+
+    -- The same local time by the clock of the day before.
+    earlier := (
+        _moment_of.local_at
+        - (
+            (day_before at time zone _moment_of.time_zone)
+            - (day_before at time zone 'UTC')
+        )
+    ) at time zone 'UTC';
+    if earlier < moment
+        and (earlier at time zone _moment_of.time_zone) = _moment_of.local_at
+        and (earlier > _moment_of.after or not _moment_of.real_time)
+    then
+        return earlier;
+    end if;
+    return moment;
+end
+$$;
+
+comment on function pgq._moment_of(timestamp, text, boolean, timestamptz) is
+'When a local time comes in a time zone whose clocks are put forward and back.
+One that is skipped comes at the first moment after the gap, but in real time never (null). One that
+comes twice is the first of the two, but in real time the first that is not over.';
+
+-- ==== sql/schedule/_cron_tick.sql
+
+create function pgq._cron_tick(times pgq._cron_times, time_zone text, after timestamptz)
+returns timestamptz
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    local_after timestamp := _cron_tick.after at time zone _cron_tick.time_zone;
+    -- The same local time, or the second one where it comes twice.
+    again timestamptz := local_after at time zone _cron_tick.time_zone;
+    local_at timestamp;
+    moment timestamptz;
+    repeated timestamptz;
+begin
+    -- Where an hour is about to come a second time, local times that were before come after.
+    if _cron_tick.times.real_time and again > _cron_tick.after then
+        local_at := local_after - (again - _cron_tick.after);
+        loop
+            local_at := pgq._next_minute(_cron_tick.times, local_at);
+            exit when local_at > local_after;
+            repeated := pgq._moment_of(local_at, _cron_tick.time_zone, true, _cron_tick.after);
+            exit when repeated > _cron_tick.after;
+            repeated := null;
+        end loop;
+    end if;
+
+    local_at := local_after;
+    loop
+        local_at := pgq._next_minute(_cron_tick.times, local_at);
+        moment := pgq._moment_of(
+            local_at, _cron_tick.time_zone, _cron_tick.times.real_time, _cron_tick.after
+        );
+        exit when moment > _cron_tick.after;
+    end loop;
+    return least(moment, repeated);
+end
+$$;
+
+comment on function pgq._cron_tick(pgq._cron_times, text, timestamptz) is
+'The first moment after another one that a cron expression names in a time zone.';
+
+-- ==== sql/schedule/_next_tick.sql
+
+create function pgq._next_tick(
+    times pgq._cron_times,
+    every interval,
+    time_zone text,
+    starts_at timestamptz,
+    after timestamptz
+)
+returns timestamptz
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    step numeric;
+    passed numeric;
+begin
+    if _next_tick.every is null then
+        return pgq._cron_tick(
+            _next_tick.times,
+            _next_tick.time_zone,
+            greatest(_next_tick.after, _next_tick.starts_at - interval '1 microsecond')
+        );
+    end if;
+
+    -- In microseconds, as which 24 hours are a day, whatever the clocks do in between. An interval
+    -- is multiplied as a double: whole days and the rest are exact, centuries of microseconds not.
+    step := extract(epoch from _next_tick.every) * 1000000;
+    passed := step * greatest(
+        0,
+        1 + floor(
+            (extract(epoch from _next_tick.after) - extract(epoch from _next_tick.starts_at))
+            * 1000000 / step
+        )
+    );
+    return _next_tick.starts_at
+        + interval '24 hours' * div(passed, 86400000000)::double precision
+        + interval '1 microsecond' * mod(passed, 86400000000)::double precision;
+end
+$$;
+
+comment on function pgq._next_tick(
+    pgq._cron_times, interval, text, timestamptz, timestamptz
+) is
+'The first tick of a schedule after a moment.';
+
+-- ==== sql/schedule/_last_tick.sql
+
+create function pgq._last_tick(
+    times pgq._cron_times,
+    every interval,
+    time_zone text,
+    starts_at timestamptz,
+    tick_at timestamptz,
+    moment timestamptz
+)
+returns timestamptz
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    found_at timestamptz := _last_tick.tick_at;
+    open_until timestamptz := _last_tick.moment;
+    middle timestamptz;
+    later timestamptz;
+begin
+    -- By halves: years of minutes take some 20 steps. Ticks are a second apart at least.
+    while open_until - found_at >= interval '1 second' loop
+        middle := found_at + (open_until - found_at) / 2;
+        later := pgq._next_tick(
+            _last_tick.times, _last_tick.every, _last_tick.time_zone, _last_tick.starts_at, middle
+        );
+        if later <= open_until then
+            found_at := later;
+        else
+            open_until := middle;
+        end if;
+    end loop;
+    return found_at;
+end
+$$;
+
+comment on function pgq._last_tick(
+    pgq._cron_times, interval, text, timestamptz, timestamptz, timestamptz
+) is
+'The last tick of a schedule that is not after a moment, given one that is not.';
+
+-- ==== sql/schedule/_check_schedule.sql
+
+create function pgq._check_schedule(settings pgq.schedule_info)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if num_nonnulls(_check_schedule.settings.queue, _check_schedule.settings.topic) <> 1 then
+        raise exception 'a schedule needs either a queue or a topic'
+            using errcode = case
+                    when _check_schedule.settings.queue is null then '22004' else '22023'
+                end,
+                hint = 'Pass one of queue, which gets a job, and topic, which gets a message.';
+    end if;
+    if num_nonnulls(_check_schedule.settings.cron, _check_schedule.settings.every) <> 1 then
+        raise exception 'a schedule needs either a cron expression or an interval'
+            using errcode = case
+                    when _check_schedule.settings.cron is null then '22004' else '22023'
+                end,
+                hint = 'Pass one of cron, like ''30 8 * * MON-FRI'', and every, like ''1 hour''.';
+    end if;
+
+    perform pgq._check_content(
+        _check_schedule.settings.payload,
+        _check_schedule.settings.body,
+        _check_schedule.settings.headers
+    );
+    if _check_schedule.settings.headers ? 'scheduled_at' then
+        raise exception 'argument "headers" must not have "scheduled_at"'
+            using errcode = '22023',
+                detail = 'The time of the tick travels in this header.';
+    end if;
+
+    if _check_schedule.settings.queue is not null then
+        perform pgq._check_count('priority', _check_schedule.settings.priority, 0, 9);
+        perform pgq._check_label(_check_schedule.settings.label);
+    end if;
+    if (
+        _check_schedule.settings.queue is not null
+        and _check_schedule.settings.partition is not null
+    )
+        or (
+            _check_schedule.settings.topic is not null
+            and num_nonnulls(
+                _check_schedule.settings.priority, _check_schedule.settings.label
+            ) > 0
+        )
+    then
+        raise exception 'the target of the schedule has no such setting'
+            using errcode = '22023',
+                hint = 'partition goes with a topic, priority and label go with a queue.';
+    end if;
+
+    if _check_schedule.settings.cron is not null then
+        perform pgq._cron_times(_check_schedule.settings.cron);
+        perform pgq._check_time_zone(_check_schedule.settings.time_zone);
+    else
+        perform pgq._check_interval('every', _check_schedule.settings.every, false);
+        if date_part('year', _check_schedule.settings.every) > 0
+            or date_part('month', _check_schedule.settings.every) > 0
+            or _check_schedule.settings.every < interval '1 second'
+        then
+            raise exception 'argument "every" must be at least a second, without months or years'
+                using errcode = '22023',
+                    detail = format('Given: %s.', _check_schedule.settings.every),
+                    hint = 'A month has no fixed length: use cron for times of the calendar.';
+        end if;
+        if _check_schedule.settings.time_zone is not null then
+            raise exception 'argument "time_zone" goes with a cron expression'
+                using errcode = '22023',
+                    hint = 'An interval is counted in real time: a day has 24 hours.';
+        end if;
+    end if;
+    if _check_schedule.settings.missed not in ('skip', 'one', 'all') then
+        raise exception 'argument "missed" must be skip, one or all'
+            using errcode = '22023';
+    end if;
+    if not isfinite(_check_schedule.settings.starts_at) then
+        raise exception 'argument "starts_at" must be finite'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_schedule(pgq.schedule_info) is
+'Refuses settings that a schedule cannot have (22004, 22023).';
+
+-- ==== sql/schedule/_check_schedule_target.sql
+
+create function pgq._check_schedule_target(queue text, topic text, partition integer)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    partitions integer;
+begin
+    if _check_schedule_target.queue is not null then
+        if not exists (
+            select
+            from pgq.queue as q
+            where q.queue = _check_schedule_target.queue
+        ) then
+            perform pgq._fail_unknown_queue(_check_schedule_target.queue);
+        end if;
+        return;
+    end if;
+
+    select t.partitions
+    into partitions
+    from pgq.topic as t
+    where t.topic = _check_schedule_target.topic;
+
+    if not found then
+        perform pgq._fail_unknown_topic(_check_schedule_target.topic);
+    end if;
+    if _check_schedule_target.partition not between 0 and partitions - 1 then
+        perform pgq._fail_unknown_partition(
+            _check_schedule_target.topic, _check_schedule_target.partition, partitions
+        );
+    end if;
+end
+$$;
+
+comment on function pgq._check_schedule_target(text, text, integer) is
+'Refuses a queue, a topic or a partition that is not there (MQ001, MQ002, MQ007).';
+
+-- ==== sql/schedule/_schedule_info.sql
+
+create function pgq._schedule_info(schedule text)
+returns setof pgq.schedule_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select
+    s.schedule,
+    s.queue,
+    s.topic,
+    s.payload,
+    s.key,
+    s.headers,
+    s.cron,
+    s.every,
+    s.time_zone,
+    s.missed,
+    s.starts_at,
+    s.partition,
+    s.priority,
+    s.label,
+    s.body,
+    s.paused,
+    s.next_at,
+    s.last_at,
+    s.last_error,
+    s.created_at,
+    s.updated_at
+from pgq.schedule as s
+where s.schedule = _schedule_info.schedule
+$$;
+
+comment on function pgq._schedule_info(text) is
+'A schedule and its settings; no row when there is none of that name.';
+
+-- ==== sql/schedule/create_schedule.sql
+
+create function pgq.create_schedule(
+    schedule text,
+    queue text default null,
+    topic text default null,
+    payload jsonb default null,
+    key text default null,
+    headers jsonb default null,
+    cron text default null,
+    every interval default null,
+    time_zone text default null,
+    missed text default null,
+    starts_at timestamptz default null,
+    partition integer default null,
+    priority integer default null,
+    label text default null,
+    body bytea default null
+)
+returns setof pgq.schedule_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+    settings pgq.schedule_info;
+    existing pgq.schedule_info;
+    times pgq._cron_times;
+begin
+    perform pgq._check_name('schedule', create_schedule.schedule);
+
+    settings.queue := create_schedule.queue;
+    settings.topic := create_schedule.topic;
+    settings.payload := create_schedule.payload;
+    settings.key := create_schedule.key;
+    settings.headers := create_schedule.headers;
+    settings.cron := create_schedule.cron;
+    settings.every := create_schedule.every;
+    settings.time_zone := coalesce(
+        create_schedule.time_zone, case when create_schedule.cron is not null then 'UTC' end
+    );
+    settings.missed := coalesce(create_schedule.missed, 'one');
+    settings.starts_at := coalesce(create_schedule.starts_at, date_trunc('second', moment));
+    settings.partition := create_schedule.partition;
+    settings.priority := coalesce(
+        create_schedule.priority, case when create_schedule.queue is not null then 0 end
+    );
+    settings.label := create_schedule.label;
+    settings.body := create_schedule.body;
+    perform pgq._check_schedule(settings);
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._schedule_info(create_schedule.schedule) as i;
+
+    if existing.schedule is not null then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.schedule as s
+            where s.schedule = create_schedule.schedule
+            for key share;
+        end if;
+
+        -- Contents as texts: a null within them is one.
+        perform pgq._check_settings_equal(
+            'schedule',
+            create_schedule.schedule,
+            jsonb_build_object(
+                'queue', create_schedule.queue,
+                'topic', create_schedule.topic,
+                'payload', create_schedule.payload::text,
+                'key', create_schedule.key,
+                'headers', create_schedule.headers::text,
+                'cron', create_schedule.cron,
+                'every', create_schedule.every,
+                'time_zone', create_schedule.time_zone,
+                'missed', create_schedule.missed,
+                'starts_at', create_schedule.starts_at,
+                'partition', create_schedule.partition,
+                'priority', create_schedule.priority,
+                'label', create_schedule.label,
+                'body', create_schedule.body
+            ),
+            null,
+            to_jsonb(existing) || jsonb_build_object(
+                'payload', existing.payload::text, 'headers', existing.headers::text
+            )
+        );
+        return next existing;
+        return;
+    end if;
+
+    perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+    if settings.cron is not null then
+        times := pgq._cron_times(settings.cron);
+    end if;
+    settings.next_at := pgq._next_tick(
+        times,
+        settings.every,
+        settings.time_zone,
+        settings.starts_at,
+        coalesce(create_schedule.starts_at - interval '1 microsecond', moment)
+    );
+
+    insert into pgq.schedule (
+        schedule,
+        queue,
+        topic,
+        payload,
+        key,
+        headers,
+        cron,
+        every,
+        time_zone,
+        missed,
+        starts_at,
+        partition,
+        priority,
+        label,
+        body,
+        next_at,
+        due_at,
+        created_at,
+        updated_at
+    )
+    values (
+        create_schedule.schedule,
+        settings.queue,
+        settings.topic,
+        settings.payload,
+        settings.key,
+        settings.headers,
+        settings.cron,
+        settings.every,
+        settings.time_zone,
+        settings.missed,
+        settings.starts_at,
+        settings.partition,
+        settings.priority,
+        settings.label,
+        settings.body,
+        settings.next_at,
+        settings.next_at,
+        moment,
+        moment
+    )
+    on conflict (schedule) do nothing;
+
+    if not found then
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_schedule(
+            create_schedule.schedule,
+            create_schedule.queue,
+            create_schedule.topic,
+            create_schedule.payload,
+            create_schedule.key,
+            create_schedule.headers,
+            create_schedule.cron,
+            create_schedule.every,
+            create_schedule.time_zone,
+            create_schedule.missed,
+            create_schedule.starts_at,
+            create_schedule.partition,
+            create_schedule.priority,
+            create_schedule.label,
+            create_schedule.body
+        ) as c;
+        return;
+    end if;
+
+    return query
+    select i.*
+    from pgq._schedule_info(create_schedule.schedule) as i;
+end
+$$;
+
+comment on function pgq.create_schedule(
+    text,
+    text,
+    text,
+    jsonb,
+    text,
+    jsonb,
+    text,
+    interval,
+    text,
+    text,
+    timestamptz,
+    integer,
+    integer,
+    text,
+    bytea
+) is
+'Creates a schedule and returns it; one that exists is returned if it has the settings given.
+Each tick is written by run_schedules: to a queue as a job, to a topic as a message, with payload
+(JSON) or body (raw bytes), and with the time of the tick in the header scheduled_at. cron: minute,
+hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like @daily; its times
+are those of time_zone, by default UTC. every: an interval in real time, counted from starts_at, in
+the place of cron. missed: what becomes of ticks that nobody was there to write: one (the last of
+them is written, the default), skip (the same, but not when it is more than 5 minutes late), or all.
+starts_at: no tick is before, and one at that time counts; by default now. key, headers: go with
+each message; partition, for a topic, and priority and label, for a queue: as in publish and
+enqueue. So that it can be called at each start of an application, settings that are not given are
+not compared.
+Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
+those given, MQ007 unknown partition, 22023 bad name or setting, 22004 no name, no target, neither
+cron nor every, or no content, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';
+
+-- ==== sql/schedule/alter_schedule.sql
+
+create function pgq.alter_schedule(
+    schedule text,
+    queue text default null,
+    topic text default null,
+    payload jsonb default null,
+    key text default null,
+    headers jsonb default null,
+    cron text default null,
+    every interval default null,
+    time_zone text default null,
+    missed text default null,
+    starts_at timestamptz default null,
+    partition integer default null,
+    priority integer default null,
+    label text default null,
+    body bytea default null
+)
+returns setof pgq.schedule_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    before pgq.schedule_info;
+    settings pgq.schedule_info;
+    times pgq._cron_times;
+begin
+    perform
+    from pgq.schedule as s
+    where s.schedule = alter_schedule.schedule
+    for no key update;
+
+    if not found then
+        perform pgq._fail_unknown_schedule(alter_schedule.schedule);
+    end if;
+
+    select i.*
+    into before
+    from pgq._schedule_info(alter_schedule.schedule) as i;
+
+    -- One of a pair takes the place of the other, and what belongs to the other goes with it.
+    settings := before;
+    if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
+        settings.queue := alter_schedule.queue;
+        settings.topic := alter_schedule.topic;
+    end if;
+    if num_nonnulls(alter_schedule.payload, alter_schedule.body) > 0 then
+        settings.payload := alter_schedule.payload;
+        settings.body := alter_schedule.body;
+    end if;
+    if num_nonnulls(alter_schedule.cron, alter_schedule.every) > 0 then
+        settings.cron := alter_schedule.cron;
+        settings.every := alter_schedule.every;
+    end if;
+    settings.key := coalesce(alter_schedule.key, before.key);
+    settings.headers := coalesce(alter_schedule.headers, before.headers);
+    settings.time_zone := coalesce(
+        alter_schedule.time_zone,
+        case when settings.cron is not null then coalesce(before.time_zone, 'UTC') end
+    );
+    settings.missed := coalesce(alter_schedule.missed, before.missed);
+    settings.starts_at := coalesce(alter_schedule.starts_at, before.starts_at);
+    settings.partition := coalesce(
+        alter_schedule.partition, case when settings.topic is not null then before.partition end
+    );
+    settings.priority := coalesce(
+        alter_schedule.priority,
+        case when settings.queue is not null then coalesce(before.priority, 0) end
+    );
+    settings.label := coalesce(
+        alter_schedule.label, case when settings.queue is not null then before.label end
+    );
+    perform pgq._check_schedule(settings);
+    if num_nonnulls(
+        alter_schedule.queue, alter_schedule.topic, alter_schedule.partition
+    ) > 0 then
+        perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+    end if;
+
+    -- New times count from now on.
+    if (settings.cron, settings.every, settings.time_zone, settings.starts_at)
+        is distinct from (before.cron, before.every, before.time_zone, before.starts_at)
+    then
+        if settings.cron is not null then
+            times := pgq._cron_times(settings.cron);
+        end if;
+        settings.next_at := pgq._next_tick(
+            times, settings.every, settings.time_zone, settings.starts_at, pgq._clock()
+        );
+    end if;
+
+    update pgq.schedule as s
+    set
+        queue = settings.queue,
+        topic = settings.topic,
+        payload = settings.payload,
+        key = settings.key,
+        headers = settings.headers,
+        cron = settings.cron,
+        every = settings.every,
+        time_zone = settings.time_zone,
+        missed = settings.missed,
+        starts_at = settings.starts_at,
+        partition = settings.partition,
+        priority = settings.priority,
+        label = settings.label,
+        body = settings.body,
+        next_at = settings.next_at,
+        due_at = settings.next_at,
+        updated_at = pgq._clock()
+    where s.schedule = alter_schedule.schedule;
+
+    return query
+    select i.*
+    from pgq._schedule_info(alter_schedule.schedule) as i;
+end
+$$;
+
+comment on function pgq.alter_schedule(
+    text,
+    text,
+    text,
+    jsonb,
+    text,
+    jsonb,
+    text,
+    interval,
+    text,
+    text,
+    timestamptz,
+    integer,
+    integer,
+    text,
+    bytea
+) is
+'Changes settings of a schedule and returns it; what is null stays as it is.
+See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
+that is given takes the place of the other. When cron, every, time_zone or starts_at changes, ticks
+count from now on: what was due before and is not written is left out. It waits for a run_schedules
+that is writing a tick of the schedule.
+Errors: MQ009 unknown schedule, MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition,
+22023 bad settings, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first
+(try again).';
+
+-- ==== sql/schedule/drop_schedule.sql
+
+create function pgq.drop_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.schedule as s
+    where s.schedule = drop_schedule.schedule;
+
+    if not found then
+        perform pgq._fail_unknown_schedule(drop_schedule.schedule);
+    end if;
+end
+$$;
+
+comment on function pgq.drop_schedule(text) is
+'Removes a schedule; what it has written stays.
+It waits for a run_schedules that is writing a tick of the schedule.
+Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';
+
+-- ==== sql/schedule/list_schedules.sql
+
+create function pgq.list_schedules(schedule text default null)
+returns setof pgq.schedule_info
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select i.*
+    from pgq.schedule as s
+    cross join lateral pgq._schedule_info(s.schedule) as i
+    where s.schedule = coalesce(list_schedules.schedule, s.schedule)
+    order by s.schedule;
+
+    if not found and list_schedules.schedule is not null then
+        perform pgq._fail_unknown_schedule(list_schedules.schedule);
+    end if;
+end
+$$;
+
+comment on function pgq.list_schedules(text) is
+'A schedule, or all of them, by name: settings, next and last tick, and the last error.
+Errors: MQ009 unknown schedule.';
+
+-- ==== sql/schedule/pause_schedule.sql
+
+create function pgq.pause_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    update pgq.schedule as s
+    set paused = true
+    where s.schedule = pause_schedule.schedule;
+
+    if not found then
+        perform pgq._fail_unknown_schedule(pause_schedule.schedule);
+    end if;
+end
+$$;
+
+comment on function pgq.pause_schedule(text) is
+'Has run_schedules leave out a schedule until resume_schedule; a paused schedule stays paused.
+It waits for a run_schedules that is writing a tick of the schedule.
+Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';
+
+-- ==== sql/schedule/resume_schedule.sql
+
+create function pgq.resume_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    update pgq.schedule as s
+    set paused = false
+    where s.schedule = resume_schedule.schedule;
+
+    if not found then
+        perform pgq._fail_unknown_schedule(resume_schedule.schedule);
+    end if;
+end
+$$;
+
+comment on function pgq.resume_schedule(text) is
+'Has run_schedules write the ticks of a schedule again; nothing changes if it is not paused.
+Those that came during the pause were missed: the setting missed says what becomes of them.
+Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';
+
+-- ==== sql/schedule/next_ticks.sql
+
+create function pgq.next_ticks(
+    cron text,
+    time_zone text default null,
+    after timestamptz default null,
+    max_ticks integer default null
+)
+returns table (tick_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    zone text := coalesce(next_ticks.time_zone, 'UTC');
+    wanted integer := coalesce(next_ticks.max_ticks, 10);
+    moment timestamptz := coalesce(next_ticks.after, pgq._clock());
+    times pgq._cron_times;
+begin
+    if next_ticks.cron is null then
+        raise exception 'argument "cron" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_time_zone(zone);
+    perform pgq._check_count('max_ticks', wanted, 1, 100000);
+    if not isfinite(moment) then
+        raise exception 'argument "after" must be finite'
+            using errcode = '22023';
+    end if;
+
+    times := pgq._cron_times(next_ticks.cron);
+    for n in 1 .. wanted loop
+        moment := pgq._cron_tick(times, zone, moment);
+        tick_at := moment;
+        return next;
+    end loop;
+end
+$$;
+
+comment on function pgq.next_ticks(text, text, timestamptz, integer) is
+'The next times that a cron expression names, to try it out before it is used.
+See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
+10.
+Errors: 22023 bad argument, 22004 no expression.';
+
+-- ==== sql/schedule/_run_schedule.sql
+
+create function pgq._run_schedule(schedule text, moment timestamptz, max_ticks integer)
+returns setof pgq.schedule_run
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.schedule;
+    times pgq._cron_times;
+    run pgq.schedule_run;
+    following timestamptz;
+    tick_headers jsonb;
+begin
+    -- The caller has locked the row.
+    select s.*
+    into target
+    from pgq.schedule as s
+    where s.schedule = _run_schedule.schedule;
+
+    if target.cron is not null then
+        times := pgq._cron_times(target.cron);
+    end if;
+
+    run.schedule := target.schedule;
+    following := target.next_at;
+    if target.missed <> 'all' then
+        following := pgq._last_tick(
+            times,
+            target.every,
+            target.time_zone,
+            target.starts_at,
+            target.next_at,
+            _run_schedule.moment
+        );
+    end if;
+
+    for n in 1 .. _run_schedule.max_ticks loop
+        exit when following > _run_schedule.moment;
+        run.tick_at := following;
+        following := pgq._next_tick(
+            times, target.every, target.time_zone, target.starts_at, run.tick_at
+        );
+        continue when target.missed = 'skip'
+            and run.tick_at < _run_schedule.moment - interval '5 minutes';
+
+        tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
+            'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
+        );
+        if target.queue is not null then
+            select e.job_id
+            into run.job_id
+            from pgq.enqueue(
+                queue => target.queue,
+                payload => target.payload,
+                key => target.key,
+                headers => tick_headers,
+                priority => target.priority,
+                label => target.label,
+                body => target.body
+            ) as e;
+        else
+            select p.partition, p.log_offset
+            into run.partition, run.log_offset
+            from pgq.publish(
+                topic => target.topic,
+                payload => target.payload,
+                key => target.key,
+                headers => tick_headers,
+                partition => target.partition,
+                body => target.body
+            ) as p;
+        end if;
+        target.last_at := run.tick_at;
+        target.last_error := null;
+        return next run;
+    end loop;
+
+    -- What may not be written any more by this call waits behind what is due by now.
+    update pgq.schedule as s
+    set
+        next_at = following,
+        due_at = greatest(following, _run_schedule.moment),
+        last_at = target.last_at,
+        last_error = target.last_error
+    where s.schedule = target.schedule;
+end
+$$;
+
+comment on function pgq._run_schedule(text, timestamptz, integer) is
+'Writes what is due of a schedule at a moment, at most so many ticks, and moves its next tick.';
+
+-- ==== sql/schedule/run_schedules.sql
+
+create function pgq.run_schedules(max_ticks integer default null)
+returns setof pgq.schedule_run
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    wanted integer := coalesce(run_schedules.max_ticks, 1000);
+    moment timestamptz := pgq._clock();
+    due text[];
+    name text;
+    problem text;
+begin
+    perform pgq._check_count('max_ticks', wanted, 1, 100000);
+
+    -- What another caller is about to write is left to it. Above READ COMMITTED a row that another
+    -- one has changed since cannot be locked, which is 40001.
+    with locked as materialized (
+        select s.schedule
+        from pgq.schedule as s
+        where s.due_at <= moment
+            and not s.paused
+        order by s.due_at
+        limit wanted
+        for update skip locked
+    )
+
+    select array_agg(l.schedule)
+    into due
+    from locked as l;
+
+    -- Partitions are locked in ascending order; messages that go to any that is free come after
+    -- those whose partition is fixed, as they need not wait.
+    for name in
+        select s.schedule
+        from pgq.schedule as s
+        left join pgq.partition as p on p.topic = s.topic and p.partition = 0
+        where s.schedule = any(due)
+        order by
+            s.topic nulls first,
+            coalesce(
+                s.partition,
+                (hashtextextended(s.key, 0) % p.partitions + p.partitions) % p.partitions
+            ) nulls last,
+            s.next_at,
+            s.schedule
+    loop
+        begin
+            -- One that has many ticks to make up for leaves room for the others.
+            return query
+            select r.*
+            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r;
+        exception
+            when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
+                or sqlstate 'MQ007'
+            then
+                problem := format('%s: %s', sqlstate, sqlerrm);
+                return query
+                update pgq.schedule as s
+                set
+                    due_at = moment + interval '1 minute',
+                    last_error = problem
+                where s.schedule = name
+                returning
+                    s.schedule,
+                    s.next_at,
+                    null::bigint,
+                    null::integer,
+                    null::bigint,
+                    s.last_error;
+        end;
+    end loop;
+end
+$$;
+
+comment on function pgq.run_schedules(integer) is
+'Writes the ticks of all schedules that are due, each of them once, whoever calls it.
+Call it every minute or more often, from wherever you like; several at once share the work. A tick
+is written in the transaction of the call, so commit soon: what it has found is left alone by others
+until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
+due; what is left comes with the next call. When a target is not there, or refuses what is written,
+the row says so in error and the others go on; the tick is tried again a minute later, and is then
+one that was missed.
+Errors: 22023 bad argument, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was
+first (try again).';
 
 -- ==== sql/retention/_clean_leftovers.sql
 

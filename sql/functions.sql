@@ -226,6 +226,36 @@
 \ir bulk/_forget_write.sql
 \ir bulk/_clean_writes.sql
 
+-- Schedules: what is wrong with an argument
+\ir schedule/_fail_unknown_schedule.sql
+\ir schedule/_fail_cron.sql
+\ir schedule/_check_time_zone.sql
+
+-- Schedules: times
+\ir schedule/_cron_field.sql
+\ir schedule/_cron_times.sql
+\ir schedule/_next_minute.sql
+\ir schedule/_moment_of.sql
+\ir schedule/_cron_tick.sql
+\ir schedule/_next_tick.sql
+\ir schedule/_last_tick.sql
+
+-- Schedules: schedules
+\ir schedule/_check_schedule.sql
+\ir schedule/_check_schedule_target.sql
+\ir schedule/_schedule_info.sql
+\ir schedule/create_schedule.sql
+\ir schedule/alter_schedule.sql
+\ir schedule/drop_schedule.sql
+\ir schedule/list_schedules.sql
+\ir schedule/pause_schedule.sql
+\ir schedule/resume_schedule.sql
+\ir schedule/next_ticks.sql
+
+-- Schedules: running
+\ir schedule/_run_schedule.sql
+\ir schedule/run_schedules.sql
+
 -- Retention
 \ir retention/_clean_leftovers.sql
 \ir retention/_close_segments.sql

@@ -12,12 +12,19 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
+    lacking text := case _check_settings_equal.kind when 'schedule' then 'none' else 'no limit' end;
     differences text;
 begin
     -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
     -- know no hour above 23, as Python does, so a day and 12 hours are the same as 36 hours.
     select string_agg(
-        format('%s: given %s, has %s', s.name, s.given, s.existing), '; '
+        format(
+            '%s: given %s, has %s',
+            s.name,
+            coalesce(left(s.given, 100), lacking),
+            coalesce(left(s.existing, 100), lacking)
+        ),
+        '; '
         order by s.name
     )
     into differences
@@ -25,24 +32,24 @@ begin
         select
             g.key as name,
             g.value as given,
-            coalesce(_check_settings_equal.existing ->> g.key, 'no limit') as existing
+            _check_settings_equal.existing ->> g.key as existing
         from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
         union all
         select
             n.name,
-            'no limit' as given,
-            coalesce(_check_settings_equal.existing ->> n.name, 'no limit') as existing
+            null as given,
+            _check_settings_equal.existing ->> n.name as existing
         from unnest(_check_settings_equal.no_limit) as n (name)
     ) as s
     where
         case
-            when
-                s.name in ('backoff', 'backoff_max', 'delay', 'job_ttl', 'lease', 'retention')
-                and 'no limit' not in (s.given, s.existing)
+            when s.name in (
+                'backoff', 'backoff_max', 'delay', 'every', 'job_ttl', 'lease', 'retention'
+            )
                 then
                     justify_hours(s.given::interval)::text
-                    <> justify_hours(s.existing::interval)::text
-            else s.given <> s.existing
+                    is distinct from justify_hours(s.existing::interval)::text
+            else s.given is distinct from s.existing
         end;
 
     if differences is not null then

@@ -12,6 +12,9 @@
 -- ahead; ack, nack and archive_job need the lease token that the claim gave out. visible_at alone
 -- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism.
 --
+-- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
+-- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
+--
 -- Payloads of topics and queues stand in message, which is split into leaves called segments.
 -- Topics and queues that keep their messages for the same time share a storage class, and each
 -- class writes to one segment. cleanup opens the next segment from time to time and truncates those
@@ -19,5 +22,5 @@
 create schema pgq;
 
 comment on schema pgq is
-'Messaging inside PostgreSQL: topics with consumer groups, and queues of leased jobs.
+'Messaging inside PostgreSQL: topics with consumer groups, queues of leased jobs, schedules.
 Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or of class MQ.';

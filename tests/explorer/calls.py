@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import explorer.tick_calls  # noqa: F401  it registers them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, Arguments, Draw
 from explorer.registry import CALLS, Call, call
 from explorer.script import written

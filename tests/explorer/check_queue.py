@@ -9,6 +9,7 @@ from explorer.database import Link
 from explorer.history import History
 from explorer.known_jobs import Claimed, Queue, note_claims, note_jobs, same_id
 from explorer.script import written
+from explorer.tick_calls import TICKS
 
 __all__ = ["check_queues"]
 
@@ -16,7 +17,7 @@ __all__ = ["check_queues"]
 def check_queues(history: History, link: Link, clock: int) -> None:
     """Replay what happened to every job, then work off what is left."""
     drops = {e.arguments["queue"]: e.order for e in history.committed("drop_queue")}
-    for row in link.rows("select queue, archive from pgq.list_queues()"):
+    for row in link.rows(f"select queue, archive from pgq.list_queues() where queue <> '{TICKS}'"):
         queue = Queue(row["queue"], history, drops.get(row["queue"]), clock)
         note_jobs(queue)
         note_claims(queue)

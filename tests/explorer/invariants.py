@@ -7,6 +7,7 @@ from explorer.check_groups import check_groups
 from explorer.check_leases import check_leases
 from explorer.check_log import check_topics
 from explorer.check_queue import check_queues
+from explorer.check_ticks import check_ticks
 from explorer.database import Link
 from explorer.errors import check_errors
 from explorer.history import History
@@ -33,6 +34,7 @@ def check(history: History, link: Link) -> None:
     link.set_clock(ahead)
     check_groups(topics, history, link)
     check_queues(history, link, ahead)
+    check_ticks(history, link)
 
 
 def _check_segments(history: History, link: Link) -> None:

@@ -255,6 +255,37 @@ FAULTS = {
         ("queue",),
         frozenset({"job lost", "job stranded"}),
     ),
+    "a run of schedules that locks none of them": Fault(
+        "run_schedules",
+        """
+        declare
+            name text;
+        begin
+            for name in
+                select s.schedule from pgq.schedule as s
+                where s.due_at <= pgq._clock() and not s.paused
+            loop
+                return query
+                select r.* from pgq._run_schedule(name, pgq._clock(), 1000) as r;
+            end loop;
+        end
+        """,
+        ("ticks",),
+        frozenset({"tick twice"}),
+    ),
+    "a run of schedules that leaves out a tick": Fault(
+        "run_schedules",
+        """
+        begin
+            update pgq.schedule as s
+            set next_at = s.next_at + s.every
+            where s.due_at <= pgq._clock() and not s.paused and s.every is not null;
+            return query select r.* from {true}(run_schedules.max_ticks) as r;
+        end
+        """,
+        ("ticks",),
+        frozenset({"tick lost"}),
+    ),
     "a cleanup that takes what is young": Fault(
         "cleanup",
         """

@@ -24,7 +24,7 @@ CALLS: dict[str, Call] = {}
 
 
 def call(areas: str, weight: float) -> Callable[[Callable[[Draw], Arguments]], Call]:
-    """Register a call of the areas ``log``, ``queue``, ``effects``, ``bulk``, ``settings`` …"""
+    """Register a call of the areas ``log``, ``queue``, ``effects``, ``bulk``, ``ticks`` …"""
 
     def register(draw: Callable[[Draw], Arguments]) -> Call:
         made = Call(draw.__name__, frozenset(areas.split()), weight, draw)

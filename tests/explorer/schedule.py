@@ -9,6 +9,7 @@ from functools import cache
 from explorer.calls import CALLS, Call
 from explorer.draw import JOB_TTLS, RETENTIONS, Draw
 from explorer.script import HOUSE, LEVELS, Step, Trial
+from explorer.tick_calls import TICKS
 
 __all__ = ["INTERLEAVINGS", "trial_of"]
 
@@ -95,6 +96,12 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 backoff="0",
                 archive=draw.some(0.7),
             )
+    if "ticks" in areas:
+        house("create_queue", queue=TICKS, no_limit=["retention", "job_ttl"])
+        house("create_topic", topic=TICKS, partitions=rng.choice([1, 2]), no_limit=["retention"])
+        for _ in range(rng.choice([1, 2])):
+            drawn("create_schedule")
+        house("move_clock", seconds=rng.choice([0, 1900, 3700]))
     for _ in range(rng.choice([0, 1, 2, 4])):
         if with_log and (not with_queue or draw.some(0.5)):
             drawn(rng.choice(["publish", "publish_batch"]))
@@ -161,6 +168,8 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (1, frozenset({"queue", "bulk"})),
     (1, frozenset({"log", "queue", "bulk", "settings"})),
     (1, frozenset({"log", "journal"})),
+    (2, frozenset({"ticks"})),
+    (1, frozenset({"ticks", "log", "queue", "settings"})),
 )
 
 

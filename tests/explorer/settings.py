@@ -1,4 +1,4 @@
-"""Settings of topics, groups and queues: what was answered last is what is in force."""
+"""Settings of topics, groups, queues and schedules: what was answered last is what is in force."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ NAMES: dict[str, tuple[Any, ...]] = {
     "topic": (("topic",),),
     "queue": (("queue",),),
     "group": (("topic", "consumer_group"), "drop_topic"),
+    "schedule": (("schedule",),),
 }
 """What names each of them, and what else drops it."""
 
@@ -82,7 +83,11 @@ def _check_partitions_of_groups(history: History, link: Link) -> None:
         history.violate("torn group", f"group and partition differ: {row}")
 
 
+MOVING = {"updated_at", "paused", "next_at", "last_at", "last_error"}
+"""What other calls change as well."""
+
+
 def _without_time(row: Row | None) -> Row | None:
     if row is None:
         return None
-    return {name: value for name, value in row.items() if name != "updated_at"}
+    return {name: value for name, value in row.items() if name not in MOVING}

@@ -159,6 +159,22 @@ def test_a_job_from_enqueue_to_acknowledgement(http: Http) -> None:
     assert len(archived.body) == 4
 
 
+def test_a_schedule(http: Http) -> None:
+    http.post("create_queue", queue="work")
+    given = {"queue": "work", "payload": 1, "every": "1 hour", "starts_at": "2026-05-01T12:00:00Z"}
+    made = http.post_for_one("create_schedule", schedule="hourly", **given).body
+    assert (made["every"], made["next_at"]) == ("01:00:00", "2026-05-01T12:00:00+00:00")
+    (run,) = http.post("run_schedules", max_ticks=5).body
+    (job,) = http.post("claim_job", queue="work").body
+    assert (job["job_id"], job["headers"]) == (run["job_id"], {"scheduled_at": run["tick_at"]})
+    (found,) = http.get("rpc/list_schedules", schedule="hourly").body
+    assert found["last_at"] == run["tick_at"]
+    ticks = http.get(
+        "rpc/next_ticks", cron="0 9 * * *", time_zone="Asia/Tokyo", after="2026-05-01", max_ticks=1
+    )
+    assert ticks == Answer(200, [{"tick_at": "2026-05-02T00:00:00+00:00"}])
+
+
 def test_null_is_the_default(http: Http) -> None:
     """A client may send all the arguments that there are, with JSON null where it says nothing."""
     made = http.post_for_one(
@@ -257,6 +273,7 @@ def test_void_functions_answer_without_content(http: Http) -> None:
             "MQ006",
         ),
         ("publish", {"topic": "readings", "payload": 1, "partition": 99}, 400, "MQ007"),
+        ("drop_schedule", {"schedule": "none"}, 400, "MQ009"),
         ("publish", {"topic": "readings"}, 400, "22004"),
         ("publish", {"topic": None, "payload": 1}, 400, "22004"),
         ("create_topic", {"topic": "no spaces"}, 400, "22023"),

@@ -65,6 +65,10 @@ def _live_a_little(connection: Connection) -> None:
         "select pgq.write_chunk(write_id, task => 0, task_attempt => 'a', chunk => 0,"
         " lengths => array[1], packed_bodies => '2') from"
         " pgq.begin_write(topic => 'forever', producer => 'job', seq => 2, atomic => false)",
+        "select pgq.create_schedule(schedule => 'hourly', topic => 'forever', key => 'k',"
+        " payload => '1', every => '1 hour', missed => 'all',"
+        " starts_at => now() - '2.5 hours'::interval)",
+        "select pgq.run_schedules(max_ticks => 1)",
         "select * from pgq.cleanup()",
     ):
         connection.execute(statement.encode())
@@ -111,6 +115,7 @@ def _state(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
         "dead": _rows(connection, "select * from pgq.dead_letters order by 1, 2"),
         "effects": _rows(connection, "select * from pgq.effects order by 1, 2, 3"),
         "archived": _rows(connection, "select * from pgq.archived_jobs order by 1, 2"),
+        "schedules": _rows(connection, "select * from pgq.list_schedules()"),
         "jobs": _rows(
             connection,
             "select queue, ready, leased, delayed, dead from pgq.queue_stats order by 1",
@@ -142,6 +147,9 @@ def _goes_on(connection: Connection) -> None:
     ) == [(True,)]
     bodies = "select body from pgq.messages where topic = 'forever' and key is distinct from 'k'"
     assert _rows(connection, bodies) == [(b"2",)]
+    # a schedule goes on where it was
+    ticks = "select tick_at - starts_at from pgq.run_schedules() join pgq.schedule using (schedule)"
+    assert [str(tick) for (tick,) in _rows(connection, ticks)] == ["1:00:00", "2:00:00"]
     # what is leased stays leased
     assert (
         _rows(

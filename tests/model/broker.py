@@ -1,4 +1,4 @@
-"""What pgq promises, in memory: topics, groups, queues and jobs as plain Python.
+"""What pgq promises, in memory: topics, groups, queues, jobs and schedules as plain Python.
 
 Each method has the name of a function of pgq. It takes that function's arguments and ``got``, what
 the database answered; it changes the model and asserts that the answer is a right one, or raises
@@ -11,14 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from model.members import Members
-from model.workers import Workers
+from model.schedules import Schedules
 
 __all__ = ["Broker"]
 
 
 @dataclass
-class Broker(Members, Workers):
+class Broker(Schedules):
     """The whole model."""
 
     def cleanup(self, got: Any) -> None:

@@ -89,6 +89,18 @@ class Looking(Machine):
         """Everything that can be seen is as the model has it."""
         self.look_at_topics(self.run.clients[0])
         self.look_at_queues(self.run.clients[1])
+        self.look_at_schedules(self.run.clients[0])
+
+    def look_at_schedules(self, client: Client) -> None:
+        assert [
+            (s.schedule, s.queue, s.topic, s.every, s.missed, s.next_at, s.last_at, s.paused)
+            for s in client.list_schedules()
+        ] == [
+            (name, s.queue, s.topic, s.every, s.missed, s.next_at, s.last_at, s.paused)
+            for name, s in sorted(self.broker.schedules.items())
+        ]
+        failed = {name for name, each in self.broker.schedules.items() if each.failed}
+        assert {s.schedule for s in client.list_schedules() if s.last_error} == failed
 
     def look_at_topics(self, client: Client) -> None:
         assert [topic.topic for topic in client.list_topics()] == sorted(self.broker.topics)

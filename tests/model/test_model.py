@@ -21,9 +21,10 @@ from model.looking import Looking
 from model.machine import Run
 from model.member_steps import MemberSteps
 from model.queue_steps import QueueSteps
+from model.schedule_steps import ScheduleSteps
 
 
-class Comparison(MemberSteps, QueueSteps, HouseSteps, Looking):
+class Comparison(MemberSteps, QueueSteps, ScheduleSteps, HouseSteps, Looking):
     """All steps, in any order."""
 
     @initialize(

@@ -1,4 +1,4 @@
-"""These tests share a database, which is empty of topics and queues when a test begins."""
+"""These tests share a database, in which nothing is when a test begins."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def dsn(shared_dsn: str) -> str:
             client.drop_topic(topic.topic)
         for queue in client.list_queues():
             client.drop_queue(queue.queue)
+        for schedule in client.list_schedules():
+            client.drop_schedule(schedule.schedule)
     return shared_dsn
 
 

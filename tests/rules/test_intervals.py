@@ -66,6 +66,9 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
         ("begin_write", "timeout"): {"queue": "q"},
         ("write_chunk", "delay"): chunk,
     }
+    connection.create_schedule(schedule="s", queue="q", payload=Jsonb(1), every="1 hour")
+    found["create_schedule", "every"] = {"schedule": "new", "queue": "q", "payload": Jsonb(1)}
+    found["alter_schedule", "every"] = {"schedule": "s"}
     for name in ("lease", "delay", "job_ttl", "retention", "backoff", "backoff_max"):
         found["create_queue", name] = {"queue": "new"}
         found["alter_queue", name] = {"queue": "q"}
@@ -99,7 +102,8 @@ def test_mixed_signs_are_refused(connection: Session, length: str) -> None:
 def test_one_sign_is_accepted(connection: Session) -> None:
     """Months, days and hours together, all of them ahead."""
     for (function, name), others in arguments(connection).items():
-        length = "1 day 3 hours" if name == "delay" else "1 month 2 days 3 hours"
+        # a delay is shorter than a job lives, and a schedule has no months
+        length = "1 day 3 hours" if name in ("delay", "every") else "1 month 2 days 3 hours"
         if function == "create_queue":
             others["queue"] = f"new-{name}"
         connection.call(function, **others, **{name: length})
@@ -109,17 +113,20 @@ def test_hours_and_days_agree(connection: Session) -> None:
     """What exists with 36 hours is found by a day and 12 hours, as Python says it, and back."""
     same = ("36 hours", "1 day 12 hours", timedelta(hours=36), "2160 minutes")
     found = []
-    for number, (function, name) in enumerate(arguments(connection)):
+    for number, ((function, name), others) in enumerate(arguments(connection).items()):
         if not function.startswith("create_"):
             continue
         for first in same:
-            names = {function.removeprefix("create_"): f"{name}-{number}-{same.index(first)}"}
+            names = {
+                **others,
+                function.removeprefix("create_"): f"{name}-{number}-{same.index(first)}",
+            }
             made = connection.call(function, **names, **{name: first})
             for again in same:
                 assert connection.call(function, **names, **{name: again}) == made
             refused("MQ005", connection.call, function, **names, **{name: "1 day 11:59:59"})
         found.append(name)
-    assert len(found) == 7
+    assert len(found) == 8
 
 
 @pytest.mark.parametrize(("has", "given"), [("30 days", "1 month"), ("1 month", "30 days")])

@@ -33,6 +33,7 @@ USES = {
     "log": ("shared", "store"),
     "queue": ("shared", "store"),
     "bulk": ("shared", "store", "log", "queue"),
+    "schedule": ("shared", "log", "queue"),
     "retention": ("shared", "store", "log", "queue", "bulk"),
 }
 KNOW_MORE = ("shared/guard.sql", "shared/privileges.sql", "store/_create_leaf.sql")

@@ -193,6 +193,31 @@ def use_bulk_writes(pgq: Caller) -> None:
     pgq.cleanup()
 
 
+def use_schedules(pgq: Caller, clock: Clock) -> None:
+    pgq.create_topic(topic="ticks", partitions=2)
+    pgq.create_queue(queue="ticks")
+    daily = {"schedule": "daily", "queue": "ticks", "payload": Jsonb(1), "label": "l"}
+    hourly = {"schedule": "hourly", "topic": "ticks", "body": b"x", "headers": Jsonb({"a": 1})}
+    for cron in ("@daily", "*/5 8-18/2 1,15 JAN-MAR FRI-SUN"):
+        pgq.next_ticks(cron=cron, time_zone="Europe/Berlin", after="2026-10-24 23:59+00")
+    pgq.next_ticks(cron="30 * * * *", time_zone="Europe/Berlin", after="2026-10-25 00:10+00")
+    for _ in range(2):
+        pgq.create_schedule(**daily, cron="30 2 * * *", time_zone="Europe/Berlin")
+        pgq.create_schedule(**hourly, every="1 hour", missed="all")
+    pgq.create_schedule(schedule="lost", queue="ticks", payload=Jsonb(1), every="1 hour")
+    pgq.alter_schedule(schedule="lost", topic="ticks", partition=1, cron="@hourly", missed="skip")
+    clock.advance("3 days")
+    pgq.run_schedules()
+    pgq.run_schedules(max_ticks=1)
+    for verb in ("pause", "resume", "drop"):
+        getattr(pgq, f"{verb}_schedule")(schedule="daily")
+    pgq.drop_topic(topic="ticks")
+    clock.advance("1 day")
+    pgq.run_schedules()
+    pgq.list_schedules()
+    pgq.list_schedules(schedule="hourly")
+
+
 def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     """Neither an error nor a warning comes from any of them."""
     pgq = Caller(strict)
@@ -200,6 +225,7 @@ def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     use_bulk_writes(pgq)
     use_the_log(pgq, clock)
     use_the_queue(pgq, clock)
+    use_schedules(pgq, clock)
     rows = connection.execute(
         "select proname from pg_proc where pronamespace = 'pgq'::regnamespace"
         " and not starts_with(proname, '_')"

@@ -20,6 +20,7 @@ GROUP: Arguments = {"topic": "t", "consumer_group": "g"}
 PLACE: Arguments = {**GROUP, "partition": 0}
 RANGE: Arguments = {"topic": "t", "partition": 0, "first_offset": 1, "last_offset": 2}
 QUEUE: Arguments = {"queue": "q"}
+SCHEDULE: Arguments = {"schedule": "s"}
 EFFECT: Arguments = {"job_id": "$job", "lease_token": "$job_token", "effect": "e"}
 
 # For each function what it cannot do without: the arguments that are required, and of those of
@@ -30,6 +31,7 @@ GIVEN: dict[str, Arguments] = {
     "ack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "alter_group": GROUP,
     "alter_queue": QUEUE,
+    "alter_schedule": SCHEDULE,
     "alter_topic": TOPIC,
     "archive_job": {"job_id": "$job", "lease_token": "$job_token"},
     "archive_job_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
@@ -43,9 +45,11 @@ GIVEN: dict[str, Arguments] = {
     "consume": GROUP,
     "create_group": {"topic": "t", "consumer_group": "new"},
     "create_queue": {"queue": "new"},
+    "create_schedule": {"schedule": "new", **QUEUE, "payload": Jsonb(1), "cron": "@daily"},
     "create_topic": {"topic": "new"},
     "drop_group": GROUP,
     "drop_queue": QUEUE,
+    "drop_schedule": SCHEDULE,
     "drop_topic": TOPIC,
     "enqueue": {**QUEUE, "payload": Jsonb(1)},
     "enqueue_batch": {**QUEUE, "payloads": [Jsonb(1), Jsonb(2)]},
@@ -59,9 +63,12 @@ GIVEN: dict[str, Arguments] = {
     "forget_effect": EFFECT,
     "list_groups": {},
     "list_offsets": TOPIC,
+    "list_schedules": {},
     "nack": {"job_id": "$job", "lease_token": "$job_token"},
     "nack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
+    "next_ticks": {"cron": "@daily"},
     "pause_queue": QUEUE,
+    "pause_schedule": SCHEDULE,
     "poll": GROUP,
     "publish": {**TOPIC, "payload": Jsonb(1)},
     "publish_batch": {**TOPIC, "payloads": [Jsonb(1), Jsonb(2)]},
@@ -69,6 +76,8 @@ GIVEN: dict[str, Arguments] = {
     "redrive": {**QUEUE, "all_jobs": True},
     "release_poll": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
     "resume_queue": QUEUE,
+    "resume_schedule": SCHEDULE,
+    "run_schedules": {},
     "seek": {**GROUP, "start": "latest"},
     "write_chunk": {
         "write_id": "$write",
@@ -98,6 +107,14 @@ def prepare(session: Session) -> Arguments:
     session.begin_effect(job_id=jobs[0][0], lease_token=jobs[0][1], effect="e")
     write = session.begin_write(topic="t")
     queue_write = session.begin_write(queue="q")
+    session.create_schedule(
+        schedule="s",
+        queue="q",
+        payload=Jsonb(1),
+        every="1 second",
+        missed="all",
+        starts_at="2029-12-31 23:00+00",
+    )
     return {
         "$poll_token": leased[0],
         "$job": jobs[0][0],

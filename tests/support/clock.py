@@ -48,6 +48,16 @@ class Clock:
                 ).format(sql.Literal(by))
             )
 
+    def set_to(self, moment: str) -> None:
+        """Let it be this time now; it goes on from there."""
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(
+                sql.SQL(
+                    "select setval('public.clock_offset', (extract(epoch from"
+                    " {}::timestamptz - clock_timestamp()) * 1e6)::bigint)"
+                ).format(sql.Literal(moment))
+            )
+
     def reset(self) -> None:
         """Return to the real time."""
         with psycopg.connect(self.dsn, autocommit=True) as connection:

@@ -69,6 +69,27 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"queue"}),
         returns="row",
     ),
+    "alter_schedule": Signature(
+        arguments={
+            "schedule": "text",
+            "queue": "text",
+            "topic": "text",
+            "payload": "jsonb",
+            "key": "text",
+            "headers": "jsonb",
+            "cron": "text",
+            "every": "interval",
+            "time_zone": "text",
+            "missed": "text",
+            "starts_at": "timestamp with time zone",
+            "partition": "integer",
+            "priority": "integer",
+            "label": "text",
+            "body": "bytea",
+        },
+        required=frozenset({"schedule"}),
+        returns="row",
+    ),
     "alter_topic": Signature(
         arguments={
             "topic": "text",
@@ -216,6 +237,27 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"queue"}),
         returns="row",
     ),
+    "create_schedule": Signature(
+        arguments={
+            "schedule": "text",
+            "queue": "text",
+            "topic": "text",
+            "payload": "jsonb",
+            "key": "text",
+            "headers": "jsonb",
+            "cron": "text",
+            "every": "interval",
+            "time_zone": "text",
+            "missed": "text",
+            "starts_at": "timestamp with time zone",
+            "partition": "integer",
+            "priority": "integer",
+            "label": "text",
+            "body": "bytea",
+        },
+        required=frozenset({"schedule"}),
+        returns="row",
+    ),
     "create_topic": Signature(
         arguments={
             "topic": "text",
@@ -241,6 +283,13 @@ SIGNATURES: Mapping[str, Signature] = {
             "queue": "text",
         },
         required=frozenset({"queue"}),
+        returns="scalar",
+    ),
+    "drop_schedule": Signature(
+        arguments={
+            "schedule": "text",
+        },
+        required=frozenset({"schedule"}),
         returns="scalar",
     ),
     "drop_topic": Signature(
@@ -381,6 +430,13 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset(),
         returns="rows",
     ),
+    "list_schedules": Signature(
+        arguments={
+            "schedule": "text",
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
     "list_topics": Signature(
         arguments={
         },
@@ -407,12 +463,29 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"job_ids", "lease_token"}),
         returns="rows",
     ),
+    "next_ticks": Signature(
+        arguments={
+            "cron": "text",
+            "time_zone": "text",
+            "after": "timestamp with time zone",
+            "max_ticks": "integer",
+        },
+        required=frozenset({"cron"}),
+        returns="rows",
+    ),
     "pause_queue": Signature(
         arguments={
             "queue": "text",
         },
         required=frozenset({"queue"}),
         returns="row",
+    ),
+    "pause_schedule": Signature(
+        arguments={
+            "schedule": "text",
+        },
+        required=frozenset({"schedule"}),
+        returns="scalar",
     ),
     "poll": Signature(
         arguments={
@@ -483,6 +556,20 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"queue"}),
         returns="row",
+    ),
+    "resume_schedule": Signature(
+        arguments={
+            "schedule": "text",
+        },
+        required=frozenset({"schedule"}),
+        returns="scalar",
+    ),
+    "run_schedules": Signature(
+        arguments={
+            "max_ticks": "integer",
+        },
+        required=frozenset(),
+        returns="rows",
     ),
     "seek": Signature(
         arguments={

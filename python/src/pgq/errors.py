@@ -36,6 +36,7 @@ __all__ = [
     "UnknownGroup",
     "UnknownPartition",
     "UnknownQueue",
+    "UnknownSchedule",
     "UnknownTopic",
     "WriteLost",
     "translated",
@@ -113,6 +114,12 @@ class WriteLost(PgqError, psycopg.OperationalError):
     sqlstate = "MQ008"
 
 
+class UnknownSchedule(PgqError, psycopg.ProgrammingError):
+    """There is no schedule of that name."""
+
+    sqlstate = "MQ009"
+
+
 class EffectInterrupted(Exception):
     """An effect of a job was begun before, and nobody knows whether it happened: it was not run.
 
@@ -151,6 +158,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "MQ006": LeaseLost,
     "MQ007": UnknownPartition,
     "MQ008": WriteLost,
+    "MQ009": UnknownSchedule,
 }
 """Every code that pgq's functions raise, a deadlock besides, and the class it arrives as."""
 

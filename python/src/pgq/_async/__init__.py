@@ -8,13 +8,16 @@ from pgq._async._consuming import Consuming
 from pgq._async._effects import Effects
 from pgq._async._jobs import Jobs
 from pgq._async._queues import Queues
+from pgq._async._schedules import Schedules
 from pgq._async._topics import Topics
 from pgq._async._transactions import Transactions
 
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient(Topics, Consuming, Queues, Jobs, Effects, BulkWrites, Cleanup, Transactions):
+class AsyncClient(
+    Topics, Consuming, Queues, Jobs, Effects, Schedules, BulkWrites, Cleanup, Transactions
+):
     """pgq's functions as methods, on a connection that stays the caller's.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
@@ -37,7 +40,7 @@ class AsyncClient(Topics, Consuming, Queues, Jobs, Effects, BulkWrites, Cleanup,
     All methods raise `pgq.errors` and psycopg's own exceptions: InvalidParameterValue (22023) for
     an argument that makes no sense, NullValueNotAllowed (22004) for a null that is not allowed,
     InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
-    UnknownGroup or UnknownPartition for a name or number that does not exist.
+    UnknownGroup, UnknownPartition or UnknownSchedule for a name or number that does not exist.
     """
 
     async def version(self) -> str:

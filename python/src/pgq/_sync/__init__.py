@@ -10,13 +10,16 @@ from pgq._sync._consuming import Consuming
 from pgq._sync._effects import Effects
 from pgq._sync._jobs import Jobs
 from pgq._sync._queues import Queues
+from pgq._sync._schedules import Schedules
 from pgq._sync._topics import Topics
 from pgq._sync._transactions import Transactions
 
 __all__ = ["Client"]
 
 
-class Client(Topics, Consuming, Queues, Jobs, Effects, BulkWrites, Cleanup, Transactions):
+class Client(
+    Topics, Consuming, Queues, Jobs, Effects, Schedules, BulkWrites, Cleanup, Transactions
+):
     """pgq's functions as methods, on a connection that stays the caller's.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
@@ -39,7 +42,7 @@ class Client(Topics, Consuming, Queues, Jobs, Effects, BulkWrites, Cleanup, Tran
     All methods raise `pgq.errors` and psycopg's own exceptions: InvalidParameterValue (22023) for
     an argument that makes no sense, NullValueNotAllowed (22004) for a null that is not allowed,
     InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
-    UnknownGroup or UnknownPartition for a name or number that does not exist.
+    UnknownGroup, UnknownPartition or UnknownSchedule for a name or number that does not exist.
     """
 
     def version(self) -> str:

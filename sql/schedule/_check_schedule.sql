@@ -1,0 +1,87 @@
+create function pgq._check_schedule(settings pgq.schedule_info)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if num_nonnulls(_check_schedule.settings.queue, _check_schedule.settings.topic) <> 1 then
+        raise exception 'a schedule needs either a queue or a topic'
+            using errcode = case
+                    when _check_schedule.settings.queue is null then '22004' else '22023'
+                end,
+                hint = 'Pass one of queue, which gets a job, and topic, which gets a message.';
+    end if;
+    if num_nonnulls(_check_schedule.settings.cron, _check_schedule.settings.every) <> 1 then
+        raise exception 'a schedule needs either a cron expression or an interval'
+            using errcode = case
+                    when _check_schedule.settings.cron is null then '22004' else '22023'
+                end,
+                hint = 'Pass one of cron, like ''30 8 * * MON-FRI'', and every, like ''1 hour''.';
+    end if;
+
+    perform pgq._check_content(
+        _check_schedule.settings.payload,
+        _check_schedule.settings.body,
+        _check_schedule.settings.headers
+    );
+    if _check_schedule.settings.headers ? 'scheduled_at' then
+        raise exception 'argument "headers" must not have "scheduled_at"'
+            using errcode = '22023',
+                detail = 'The time of the tick travels in this header.';
+    end if;
+
+    if _check_schedule.settings.queue is not null then
+        perform pgq._check_count('priority', _check_schedule.settings.priority, 0, 9);
+        perform pgq._check_label(_check_schedule.settings.label);
+    end if;
+    if (
+        _check_schedule.settings.queue is not null
+        and _check_schedule.settings.partition is not null
+    )
+        or (
+            _check_schedule.settings.topic is not null
+            and num_nonnulls(
+                _check_schedule.settings.priority, _check_schedule.settings.label
+            ) > 0
+        )
+    then
+        raise exception 'the target of the schedule has no such setting'
+            using errcode = '22023',
+                hint = 'partition goes with a topic, priority and label go with a queue.';
+    end if;
+
+    if _check_schedule.settings.cron is not null then
+        perform pgq._cron_times(_check_schedule.settings.cron);
+        perform pgq._check_time_zone(_check_schedule.settings.time_zone);
+    else
+        perform pgq._check_interval('every', _check_schedule.settings.every, false);
+        if date_part('year', _check_schedule.settings.every) > 0
+            or date_part('month', _check_schedule.settings.every) > 0
+            or _check_schedule.settings.every < interval '1 second'
+        then
+            raise exception 'argument "every" must be at least a second, without months or years'
+                using errcode = '22023',
+                    detail = format('Given: %s.', _check_schedule.settings.every),
+                    hint = 'A month has no fixed length: use cron for times of the calendar.';
+        end if;
+        if _check_schedule.settings.time_zone is not null then
+            raise exception 'argument "time_zone" goes with a cron expression'
+                using errcode = '22023',
+                    hint = 'An interval is counted in real time: a day has 24 hours.';
+        end if;
+    end if;
+    if _check_schedule.settings.missed not in ('skip', 'one', 'all') then
+        raise exception 'argument "missed" must be skip, one or all'
+            using errcode = '22023';
+    end if;
+    if not isfinite(_check_schedule.settings.starts_at) then
+        raise exception 'argument "starts_at" must be finite'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_schedule(pgq.schedule_info) is
+'Refuses settings that a schedule cannot have (22004, 22023).';

@@ -1,0 +1,25 @@
+create function pgq._check_time_zone(time_zone text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- PostgreSQL takes abbreviations and rules such as EST or X5 as well, which know no changes of
+    -- the clocks, or look like a name that was meant.
+    if _check_time_zone.time_zone <> 'UTC' and not exists (
+        select
+        from pg_catalog.pg_timezone_names as z
+        where z.name = _check_time_zone.time_zone
+    ) then
+        raise exception 'argument "time_zone" names no time zone'
+            using errcode = '22023',
+                detail = format('Given: "%s".', left(_check_time_zone.time_zone, 100)),
+                hint = 'See pg_timezone_names for those that there are, such as Europe/Berlin.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_time_zone(text) is
+'Refuses a time zone that the server does not know by this name (22023).';

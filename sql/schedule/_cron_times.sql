@@ -1,0 +1,71 @@
+create function pgq._cron_times(cron text)
+returns pgq._cron_times
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    fields text[] := regexp_split_to_array(
+        btrim(
+            case lower(btrim(_cron_times.cron) collate "C")
+                when '@hourly' then '0 * * * *'
+                when '@daily' then '0 0 * * *'
+                when '@midnight' then '0 0 * * *'
+                when '@weekly' then '0 0 * * 0'
+                when '@monthly' then '0 0 1 * *'
+                when '@yearly' then '0 0 1 1 *'
+                when '@annually' then '0 0 1 1 *'
+                else _cron_times.cron
+            end,
+            E' \t'
+        ),
+        '[ \t]+'
+    );
+    times pgq._cron_times;
+begin
+    if length(_cron_times.cron) > 1000 then
+        perform pgq._fail_cron(
+            format('It has %s characters, more than 1000.', length(_cron_times.cron))
+        );
+    end if;
+    if cardinality(fields) <> 5 then
+        perform pgq._fail_cron(
+            format(
+                'Given: "%s", which has %s field(s).',
+                left(_cron_times.cron, 100),
+                cardinality(fields)
+            )
+        );
+    end if;
+
+    times.minutes := pgq._cron_field('minute', fields[1], 0, 59, '{}');
+    times.hours := pgq._cron_field('hour', fields[2], 0, 23, '{}');
+    times.days := pgq._cron_field('day of month', fields[3], 1, 31, '{}');
+    times.months := pgq._cron_field(
+        'month', fields[4], 1, 12, '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'
+    );
+    times.weekdays := pgq._cron_field(
+        'day of week', fields[5], 0, 7, '{sun,mon,tue,wed,thu,fri,sat}'
+    );
+    times.either_day := fields[3] !~ '^\*' and fields[5] !~ '^\*';
+    times.real_time := fields[1] ~ '^\*' or fields[2] ~ '^\*';
+
+    -- Every day of a year falls on every weekday at some time, so only dates that no year has are
+    -- left: the first of the days is too late for all of the months.
+    if not times.either_day and times.days[1] > (
+        select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
+        from unnest(times.months) as m (month)
+    ) then
+        raise exception 'argument "cron" names a time that never comes'
+            using errcode = '22023',
+                detail = format(
+                    'Field "day of month": "%s"; field "month": "%s".', fields[3], fields[4]
+                );
+    end if;
+    return times;
+end
+$$;
+
+comment on function pgq._cron_times(text) is
+'What a cron expression says; refuses what is none, and what never comes (22023).';

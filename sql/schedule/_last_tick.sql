@@ -1,0 +1,40 @@
+create function pgq._last_tick(
+    times pgq._cron_times,
+    every interval,
+    time_zone text,
+    starts_at timestamptz,
+    tick_at timestamptz,
+    moment timestamptz
+)
+returns timestamptz
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    found_at timestamptz := _last_tick.tick_at;
+    open_until timestamptz := _last_tick.moment;
+    middle timestamptz;
+    later timestamptz;
+begin
+    -- By halves: years of minutes take some 20 steps. Ticks are a second apart at least.
+    while open_until - found_at >= interval '1 second' loop
+        middle := found_at + (open_until - found_at) / 2;
+        later := pgq._next_tick(
+            _last_tick.times, _last_tick.every, _last_tick.time_zone, _last_tick.starts_at, middle
+        );
+        if later <= open_until then
+            found_at := later;
+        else
+            open_until := middle;
+        end if;
+    end loop;
+    return found_at;
+end
+$$;
+
+comment on function pgq._last_tick(
+    pgq._cron_times, interval, text, timestamptz, timestamptz, timestamptz
+) is
+'The last tick of a schedule that is not after a moment, given one that is not.';

@@ -1,0 +1,45 @@
+create function pgq._next_tick(
+    times pgq._cron_times,
+    every interval,
+    time_zone text,
+    starts_at timestamptz,
+    after timestamptz
+)
+returns timestamptz
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    step numeric;
+    passed numeric;
+begin
+    if _next_tick.every is null then
+        return pgq._cron_tick(
+            _next_tick.times,
+            _next_tick.time_zone,
+            greatest(_next_tick.after, _next_tick.starts_at - interval '1 microsecond')
+        );
+    end if;
+
+    -- In microseconds, as which 24 hours are a day, whatever the clocks do in between. An interval
+    -- is multiplied as a double: whole days and the rest are exact, centuries of microseconds not.
+    step := extract(epoch from _next_tick.every) * 1000000;
+    passed := step * greatest(
+        0,
+        1 + floor(
+            (extract(epoch from _next_tick.after) - extract(epoch from _next_tick.starts_at))
+            * 1000000 / step
+        )
+    );
+    return _next_tick.starts_at
+        + interval '24 hours' * div(passed, 86400000000)::double precision
+        + interval '1 microsecond' * mod(passed, 86400000000)::double precision;
+end
+$$;
+
+comment on function pgq._next_tick(
+    pgq._cron_times, interval, text, timestamptz, timestamptz
+) is
+'The first tick of a schedule after a moment.';

@@ -1,0 +1,91 @@
+create function pgq._run_schedule(schedule text, moment timestamptz, max_ticks integer)
+returns setof pgq.schedule_run
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.schedule;
+    times pgq._cron_times;
+    run pgq.schedule_run;
+    following timestamptz;
+    tick_headers jsonb;
+begin
+    -- The caller has locked the row.
+    select s.*
+    into target
+    from pgq.schedule as s
+    where s.schedule = _run_schedule.schedule;
+
+    if target.cron is not null then
+        times := pgq._cron_times(target.cron);
+    end if;
+
+    run.schedule := target.schedule;
+    following := target.next_at;
+    if target.missed <> 'all' then
+        following := pgq._last_tick(
+            times,
+            target.every,
+            target.time_zone,
+            target.starts_at,
+            target.next_at,
+            _run_schedule.moment
+        );
+    end if;
+
+    for n in 1 .. _run_schedule.max_ticks loop
+        exit when following > _run_schedule.moment;
+        run.tick_at := following;
+        following := pgq._next_tick(
+            times, target.every, target.time_zone, target.starts_at, run.tick_at
+        );
+        continue when target.missed = 'skip'
+            and run.tick_at < _run_schedule.moment - interval '5 minutes';
+
+        tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
+            'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
+        );
+        if target.queue is not null then
+            select e.job_id
+            into run.job_id
+            from pgq.enqueue(
+                queue => target.queue,
+                payload => target.payload,
+                key => target.key,
+                headers => tick_headers,
+                priority => target.priority,
+                label => target.label,
+                body => target.body
+            ) as e;
+        else
+            select p.partition, p.log_offset
+            into run.partition, run.log_offset
+            from pgq.publish(
+                topic => target.topic,
+                payload => target.payload,
+                key => target.key,
+                headers => tick_headers,
+                partition => target.partition,
+                body => target.body
+            ) as p;
+        end if;
+        target.last_at := run.tick_at;
+        target.last_error := null;
+        return next run;
+    end loop;
+
+    -- What may not be written any more by this call waits behind what is due by now.
+    update pgq.schedule as s
+    set
+        next_at = following,
+        due_at = greatest(following, _run_schedule.moment),
+        last_at = target.last_at,
+        last_error = target.last_error
+    where s.schedule = target.schedule;
+end
+$$;
+
+comment on function pgq._run_schedule(text, timestamptz, integer) is
+'Writes what is due of a schedule at a moment, at most so many ticks, and moves its next tick.';

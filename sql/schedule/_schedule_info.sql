@@ -1,0 +1,35 @@
+create function pgq._schedule_info(schedule text)
+returns setof pgq.schedule_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select
+    s.schedule,
+    s.queue,
+    s.topic,
+    s.payload,
+    s.key,
+    s.headers,
+    s.cron,
+    s.every,
+    s.time_zone,
+    s.missed,
+    s.starts_at,
+    s.partition,
+    s.priority,
+    s.label,
+    s.body,
+    s.paused,
+    s.next_at,
+    s.last_at,
+    s.last_error,
+    s.created_at,
+    s.updated_at
+from pgq.schedule as s
+where s.schedule = _schedule_info.schedule
+$$;
+
+comment on function pgq._schedule_info(text) is
+'A schedule and its settings; no row when there is none of that name.';

@@ -1,0 +1,147 @@
+create function pgq.alter_schedule(
+    schedule text,
+    queue text default null,
+    topic text default null,
+    payload jsonb default null,
+    key text default null,
+    headers jsonb default null,
+    cron text default null,
+    every interval default null,
+    time_zone text default null,
+    missed text default null,
+    starts_at timestamptz default null,
+    partition integer default null,
+    priority integer default null,
+    label text default null,
+    body bytea default null
+)
+returns setof pgq.schedule_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    before pgq.schedule_info;
+    settings pgq.schedule_info;
+    times pgq._cron_times;
+begin
+    perform
+    from pgq.schedule as s
+    where s.schedule = alter_schedule.schedule
+    for no key update;
+
+    if not found then
+        perform pgq._fail_unknown_schedule(alter_schedule.schedule);
+    end if;
+
+    select i.*
+    into before
+    from pgq._schedule_info(alter_schedule.schedule) as i;
+
+    -- One of a pair takes the place of the other, and what belongs to the other goes with it.
+    settings := before;
+    if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
+        settings.queue := alter_schedule.queue;
+        settings.topic := alter_schedule.topic;
+    end if;
+    if num_nonnulls(alter_schedule.payload, alter_schedule.body) > 0 then
+        settings.payload := alter_schedule.payload;
+        settings.body := alter_schedule.body;
+    end if;
+    if num_nonnulls(alter_schedule.cron, alter_schedule.every) > 0 then
+        settings.cron := alter_schedule.cron;
+        settings.every := alter_schedule.every;
+    end if;
+    settings.key := coalesce(alter_schedule.key, before.key);
+    settings.headers := coalesce(alter_schedule.headers, before.headers);
+    settings.time_zone := coalesce(
+        alter_schedule.time_zone,
+        case when settings.cron is not null then coalesce(before.time_zone, 'UTC') end
+    );
+    settings.missed := coalesce(alter_schedule.missed, before.missed);
+    settings.starts_at := coalesce(alter_schedule.starts_at, before.starts_at);
+    settings.partition := coalesce(
+        alter_schedule.partition, case when settings.topic is not null then before.partition end
+    );
+    settings.priority := coalesce(
+        alter_schedule.priority,
+        case when settings.queue is not null then coalesce(before.priority, 0) end
+    );
+    settings.label := coalesce(
+        alter_schedule.label, case when settings.queue is not null then before.label end
+    );
+    perform pgq._check_schedule(settings);
+    if num_nonnulls(
+        alter_schedule.queue, alter_schedule.topic, alter_schedule.partition
+    ) > 0 then
+        perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+    end if;
+
+    -- New times count from now on.
+    if (settings.cron, settings.every, settings.time_zone, settings.starts_at)
+        is distinct from (before.cron, before.every, before.time_zone, before.starts_at)
+    then
+        if settings.cron is not null then
+            times := pgq._cron_times(settings.cron);
+        end if;
+        settings.next_at := pgq._next_tick(
+            times, settings.every, settings.time_zone, settings.starts_at, pgq._clock()
+        );
+    end if;
+
+    update pgq.schedule as s
+    set
+        queue = settings.queue,
+        topic = settings.topic,
+        payload = settings.payload,
+        key = settings.key,
+        headers = settings.headers,
+        cron = settings.cron,
+        every = settings.every,
+        time_zone = settings.time_zone,
+        missed = settings.missed,
+        starts_at = settings.starts_at,
+        partition = settings.partition,
+        priority = settings.priority,
+        label = settings.label,
+        body = settings.body,
+        next_at = settings.next_at,
+        due_at = settings.next_at,
+        updated_at = pgq._clock()
+    where s.schedule = alter_schedule.schedule;
+
+    return query
+    select i.*
+    from pgq._schedule_info(alter_schedule.schedule) as i;
+end
+$$;
+
+comment on function pgq.alter_schedule(
+    text,
+    text,
+    text,
+    jsonb,
+    text,
+    jsonb,
+    text,
+    interval,
+    text,
+    text,
+    timestamptz,
+    integer,
+    integer,
+    text,
+    bytea
+) is
+'Changes settings of a schedule and returns it; what is null stays as it is.
+See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
+that is given takes the place of the other. When cron, every, time_zone or starts_at changes, ticks
+count from now on: what was due before and is not written is left out. It waits for a run_schedules
+that is writing a tick of the schedule.
+Errors: MQ009 unknown schedule, MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition,
+22023 bad settings, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first
+(try again).';

@@ -1,0 +1,215 @@
+create function pgq.create_schedule(
+    schedule text,
+    queue text default null,
+    topic text default null,
+    payload jsonb default null,
+    key text default null,
+    headers jsonb default null,
+    cron text default null,
+    every interval default null,
+    time_zone text default null,
+    missed text default null,
+    starts_at timestamptz default null,
+    partition integer default null,
+    priority integer default null,
+    label text default null,
+    body bytea default null
+)
+returns setof pgq.schedule_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+    settings pgq.schedule_info;
+    existing pgq.schedule_info;
+    times pgq._cron_times;
+begin
+    perform pgq._check_name('schedule', create_schedule.schedule);
+
+    settings.queue := create_schedule.queue;
+    settings.topic := create_schedule.topic;
+    settings.payload := create_schedule.payload;
+    settings.key := create_schedule.key;
+    settings.headers := create_schedule.headers;
+    settings.cron := create_schedule.cron;
+    settings.every := create_schedule.every;
+    settings.time_zone := coalesce(
+        create_schedule.time_zone, case when create_schedule.cron is not null then 'UTC' end
+    );
+    settings.missed := coalesce(create_schedule.missed, 'one');
+    settings.starts_at := coalesce(create_schedule.starts_at, date_trunc('second', moment));
+    settings.partition := create_schedule.partition;
+    settings.priority := coalesce(
+        create_schedule.priority, case when create_schedule.queue is not null then 0 end
+    );
+    settings.label := create_schedule.label;
+    settings.body := create_schedule.body;
+    perform pgq._check_schedule(settings);
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._schedule_info(create_schedule.schedule) as i;
+
+    if existing.schedule is not null then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.schedule as s
+            where s.schedule = create_schedule.schedule
+            for key share;
+        end if;
+
+        -- Contents as texts: a null within them is one.
+        perform pgq._check_settings_equal(
+            'schedule',
+            create_schedule.schedule,
+            jsonb_build_object(
+                'queue', create_schedule.queue,
+                'topic', create_schedule.topic,
+                'payload', create_schedule.payload::text,
+                'key', create_schedule.key,
+                'headers', create_schedule.headers::text,
+                'cron', create_schedule.cron,
+                'every', create_schedule.every,
+                'time_zone', create_schedule.time_zone,
+                'missed', create_schedule.missed,
+                'starts_at', create_schedule.starts_at,
+                'partition', create_schedule.partition,
+                'priority', create_schedule.priority,
+                'label', create_schedule.label,
+                'body', create_schedule.body
+            ),
+            null,
+            to_jsonb(existing) || jsonb_build_object(
+                'payload', existing.payload::text, 'headers', existing.headers::text
+            )
+        );
+        return next existing;
+        return;
+    end if;
+
+    perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+    if settings.cron is not null then
+        times := pgq._cron_times(settings.cron);
+    end if;
+    settings.next_at := pgq._next_tick(
+        times,
+        settings.every,
+        settings.time_zone,
+        settings.starts_at,
+        coalesce(create_schedule.starts_at - interval '1 microsecond', moment)
+    );
+
+    insert into pgq.schedule (
+        schedule,
+        queue,
+        topic,
+        payload,
+        key,
+        headers,
+        cron,
+        every,
+        time_zone,
+        missed,
+        starts_at,
+        partition,
+        priority,
+        label,
+        body,
+        next_at,
+        due_at,
+        created_at,
+        updated_at
+    )
+    values (
+        create_schedule.schedule,
+        settings.queue,
+        settings.topic,
+        settings.payload,
+        settings.key,
+        settings.headers,
+        settings.cron,
+        settings.every,
+        settings.time_zone,
+        settings.missed,
+        settings.starts_at,
+        settings.partition,
+        settings.priority,
+        settings.label,
+        settings.body,
+        settings.next_at,
+        settings.next_at,
+        moment,
+        moment
+    )
+    on conflict (schedule) do nothing;
+
+    if not found then
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_schedule(
+            create_schedule.schedule,
+            create_schedule.queue,
+            create_schedule.topic,
+            create_schedule.payload,
+            create_schedule.key,
+            create_schedule.headers,
+            create_schedule.cron,
+            create_schedule.every,
+            create_schedule.time_zone,
+            create_schedule.missed,
+            create_schedule.starts_at,
+            create_schedule.partition,
+            create_schedule.priority,
+            create_schedule.label,
+            create_schedule.body
+        ) as c;
+        return;
+    end if;
+
+    return query
+    select i.*
+    from pgq._schedule_info(create_schedule.schedule) as i;
+end
+$$;
+
+comment on function pgq.create_schedule(
+    text,
+    text,
+    text,
+    jsonb,
+    text,
+    jsonb,
+    text,
+    interval,
+    text,
+    text,
+    timestamptz,
+    integer,
+    integer,
+    text,
+    bytea
+) is
+'Creates a schedule and returns it; one that exists is returned if it has the settings given.
+Each tick is written by run_schedules: to a queue as a job, to a topic as a message, with payload
+(JSON) or body (raw bytes), and with the time of the tick in the header scheduled_at. cron: minute,
+hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like @daily; its times
+are those of time_zone, by default UTC. every: an interval in real time, counted from starts_at, in
+the place of cron. missed: what becomes of ticks that nobody was there to write: one (the last of
+them is written, the default), skip (the same, but not when it is more than 5 minutes late), or all.
+starts_at: no tick is before, and one at that time counts; by default now. key, headers: go with
+each message; partition, for a topic, and priority and label, for a queue: as in publish and
+enqueue. So that it can be called at each start of an application, settings that are not given are
+not compared.
+Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
+those given, MQ007 unknown partition, 22023 bad name or setting, 22004 no name, no target, neither
+cron nor every, or no content, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';

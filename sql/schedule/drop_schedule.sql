@@ -1,0 +1,24 @@
+create function pgq.drop_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.schedule as s
+    where s.schedule = drop_schedule.schedule;
+
+    if not found then
+        perform pgq._fail_unknown_schedule(drop_schedule.schedule);
+    end if;
+end
+$$;
+
+comment on function pgq.drop_schedule(text) is
+'Removes a schedule; what it has written stays.
+It waits for a run_schedules that is writing a tick of the schedule.
+Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';

@@ -1,0 +1,26 @@
+create function pgq.list_schedules(schedule text default null)
+returns setof pgq.schedule_info
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select i.*
+    from pgq.schedule as s
+    cross join lateral pgq._schedule_info(s.schedule) as i
+    where s.schedule = coalesce(list_schedules.schedule, s.schedule)
+    order by s.schedule;
+
+    if not found and list_schedules.schedule is not null then
+        perform pgq._fail_unknown_schedule(list_schedules.schedule);
+    end if;
+end
+$$;
+
+comment on function pgq.list_schedules(text) is
+'A schedule, or all of them, by name: settings, next and last tick, and the last error.
+Errors: MQ009 unknown schedule.';

@@ -1,0 +1,45 @@
+create function pgq.next_ticks(
+    cron text,
+    time_zone text default null,
+    after timestamptz default null,
+    max_ticks integer default null
+)
+returns table (tick_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    zone text := coalesce(next_ticks.time_zone, 'UTC');
+    wanted integer := coalesce(next_ticks.max_ticks, 10);
+    moment timestamptz := coalesce(next_ticks.after, pgq._clock());
+    times pgq._cron_times;
+begin
+    if next_ticks.cron is null then
+        raise exception 'argument "cron" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_time_zone(zone);
+    perform pgq._check_count('max_ticks', wanted, 1, 100000);
+    if not isfinite(moment) then
+        raise exception 'argument "after" must be finite'
+            using errcode = '22023';
+    end if;
+
+    times := pgq._cron_times(next_ticks.cron);
+    for n in 1 .. wanted loop
+        moment := pgq._cron_tick(times, zone, moment);
+        tick_at := moment;
+        return next;
+    end loop;
+end
+$$;
+
+comment on function pgq.next_ticks(text, text, timestamptz, integer) is
+'The next times that a cron expression names, to try it out before it is used.
+See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
+10.
+Errors: 22023 bad argument, 22004 no expression.';

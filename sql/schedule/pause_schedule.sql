@@ -1,0 +1,25 @@
+create function pgq.pause_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    update pgq.schedule as s
+    set paused = true
+    where s.schedule = pause_schedule.schedule;
+
+    if not found then
+        perform pgq._fail_unknown_schedule(pause_schedule.schedule);
+    end if;
+end
+$$;
+
+comment on function pgq.pause_schedule(text) is
+'Has run_schedules leave out a schedule until resume_schedule; a paused schedule stays paused.
+It waits for a run_schedules that is writing a tick of the schedule.
+Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
+was first (try again).';

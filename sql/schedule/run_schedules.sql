@@ -1,0 +1,92 @@
+create function pgq.run_schedules(max_ticks integer default null)
+returns setof pgq.schedule_run
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    wanted integer := coalesce(run_schedules.max_ticks, 1000);
+    moment timestamptz := pgq._clock();
+    due text[];
+    name text;
+    problem text;
+begin
+    perform pgq._check_count('max_ticks', wanted, 1, 100000);
+
+    -- What another caller is about to write is left to it. Above READ COMMITTED a row that another
+    -- one has changed since cannot be locked, which is 40001.
+    with locked as materialized (
+        select s.schedule
+        from pgq.schedule as s
+        where s.due_at <= moment
+            and not s.paused
+        order by s.due_at
+        limit wanted
+        for update skip locked
+    )
+
+    select array_agg(l.schedule)
+    into due
+    from locked as l;
+
+    -- Partitions are locked in ascending order; messages that go to any that is free come after
+    -- those whose partition is fixed, as they need not wait.
+    for name in
+        select s.schedule
+        from pgq.schedule as s
+        left join pgq.partition as p on p.topic = s.topic and p.partition = 0
+        where s.schedule = any(due)
+        order by
+            s.topic nulls first,
+            coalesce(
+                s.partition,
+                (hashtextextended(s.key, 0) % p.partitions + p.partitions) % p.partitions
+            ) nulls last,
+            s.next_at,
+            s.schedule
+    loop
+        begin
+            -- One that has many ticks to make up for leaves room for the others.
+            return query
+            select r.*
+            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r;
+        exception
+            when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
+                or sqlstate 'MQ007'
+            then
+                problem := format('%s: %s', sqlstate, sqlerrm);
+                return query
+                update pgq.schedule as s
+                set
+                    due_at = moment + interval '1 minute',
+                    last_error = problem
+                where s.schedule = name
+                returning
+                    s.schedule,
+                    s.next_at,
+                    null::bigint,
+                    null::integer,
+                    null::bigint,
+                    s.last_error;
+        end;
+    end loop;
+end
+$$;
+
+comment on function pgq.run_schedules(integer) is
+'Writes the ticks of all schedules that are due, each of them once, whoever calls it.
+Call it every minute or more often, from wherever you like; several at once share the work. A tick
+is written in the transaction of the call, so commit soon: what it has found is left alone by others
+until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
+due; what is left comes with the next call. When a target is not there, or refuses what is written,
+the row says so in error and the others go on; the tick is tried again a minute later, and is then
+one that was missed.
+Errors: 22023 bad argument, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was
+first (try again).';
