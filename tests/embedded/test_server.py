@@ -25,9 +25,11 @@ from support.waiting import wait_until
 StartServer = Callable[..., Server]
 
 # a program that starts a server, tells where it is, and waits to be ended
+# what nohup has it ignore would be ignored by the program as well
 _PROGRAM = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from pgq.embedded import Server
 server = Server(bin_dir=Path(sys.argv[1])).start()
 print(server.directory, server.pid, flush=True)

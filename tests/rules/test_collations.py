@@ -199,5 +199,5 @@ def test_names_are_compared_byte_by_byte(session: Session, collations: list[str]
             f"select from pgq.claim_job('labels', label => %s::text {same})".encode(), [label]
         ).fetchall()
         assert len(claimed) == jobs
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match="not a valid name"):
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="must be a valid name"):
         session.execute(f"select pgq.create_topic('é' {same})")
