@@ -386,8 +386,8 @@ comment on type pgq._write_target is 'What write_chunk has to know of the write 
 
 create type pgq.schedule_info as (
     schedule text,
-    queue text,
     topic text,
+    queue text,
     payload jsonb,
     key text,
     headers jsonb,
@@ -1169,8 +1169,8 @@ comment on column pgq.published_chunk.digest is
 
 create table pgq.schedule (
     schedule text collate "C" primary key,
-    queue text collate "C",
     topic text collate "C",
+    queue text collate "C",
     payload jsonb,
     key text,
     headers jsonb,
@@ -20318,7 +20318,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    raise exception 'argument "cron" is not a cron expression'
+    raise exception 'argument "cron" must be a cron expression'
         using errcode = '22023',
             detail = _fail_cron.detail,
             hint = 'Five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or '
@@ -20349,7 +20349,7 @@ begin
         from pg_catalog.pg_timezone_names as z
         where z.name = _check_time_zone.time_zone
     ) then
-        raise exception 'argument "time_zone" names no time zone'
+        raise exception 'argument "time_zone" must name a time zone of the server'
             using errcode = '22023',
                 detail = format('Given: "%s".', left(_check_time_zone.time_zone, 100)),
                 hint = 'See pg_timezone_names for those that there are, such as Europe/Berlin.';
@@ -20500,7 +20500,7 @@ begin
         select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
         from unnest(times.months) as m (month)
     ) then
-        raise exception 'argument "cron" names a time that never comes'
+        raise exception 'argument "cron" must name a time that comes'
             using errcode = '22023',
                 detail = format(
                     'Field "day of month": "%s"; field "month": "%s".', fields[3], fields[4]
@@ -20776,25 +20776,25 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if num_nonnulls(_check_schedule.settings.queue, _check_schedule.settings.topic) <> 1 then
-        raise exception 'a schedule needs either a queue or a topic'
+    if num_nonnulls(_check_schedule.settings.topic, _check_schedule.settings.queue) <> 1 then
+        raise exception '"topic", "queue": exactly one is needed'
             using errcode = case
                     when _check_schedule.settings.queue is null then '22004' else '22023'
                 end,
-                hint = 'Pass one of queue, which gets a job, and topic, which gets a message.';
+                hint = 'Pass topic, which gets messages, or queue, which gets jobs.';
     end if;
     if num_nonnulls(_check_schedule.settings.cron, _check_schedule.settings.every) <> 1 then
-        raise exception 'a schedule needs either a cron expression or an interval'
+        raise exception '"cron", "every": exactly one is needed'
             using errcode = case
                     when _check_schedule.settings.cron is null then '22004' else '22023'
                 end,
-                hint = 'Pass one of cron, like ''30 8 * * MON-FRI'', and every, like ''1 hour''.';
+                hint = 'Pass cron, like ''30 8 * * MON-FRI'', or every, like ''1 hour''.';
     end if;
 
     perform pgq._check_content(
         _check_schedule.settings.payload,
-        _check_schedule.settings.body,
-        _check_schedule.settings.headers
+        _check_schedule.settings.headers,
+        _check_schedule.settings.body
     );
     if _check_schedule.settings.headers ? 'scheduled_at' then
         raise exception 'argument "headers" must not have "scheduled_at"'
@@ -20837,7 +20837,7 @@ begin
                     hint = 'A month has no fixed length: use cron for times of the calendar.';
         end if;
         if _check_schedule.settings.time_zone is not null then
-            raise exception 'argument "time_zone" goes with a cron expression'
+            raise exception '"every" and "time_zone" exclude each other'
                 using errcode = '22023',
                     hint = 'An interval is counted in real time: a day has 24 hours.';
         end if;
@@ -20909,8 +20909,8 @@ rows 1
 as $$
 select
     s.schedule,
-    s.queue,
     s.topic,
+    s.queue,
     s.payload,
     s.key,
     s.headers,
@@ -20940,8 +20940,8 @@ comment on function pgq._schedule_info(text) is
 
 create function pgq.create_schedule(
     schedule text,
-    queue text default null,
     topic text default null,
+    queue text default null,
     payload jsonb default null,
     key text default null,
     headers jsonb default null,
@@ -20970,10 +20970,10 @@ declare
     existing pgq.schedule_info;
     times pgq._cron_times;
 begin
-    perform pgq._check_name('schedule', create_schedule.schedule);
+    perform pgq._check_name('schedule', create_schedule.schedule collate "C");
 
-    settings.queue := create_schedule.queue;
     settings.topic := create_schedule.topic;
+    settings.queue := create_schedule.queue;
     settings.payload := create_schedule.payload;
     settings.key := create_schedule.key;
     settings.headers := create_schedule.headers;
@@ -20995,14 +20995,14 @@ begin
     -- One that is there is found without a lock.
     select i.*
     into existing
-    from pgq._schedule_info(create_schedule.schedule) as i;
+    from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.schedule as s
-            where s.schedule = create_schedule.schedule
+            where s.schedule = create_schedule.schedule collate "C"
             for key share;
         end if;
 
@@ -21011,8 +21011,8 @@ begin
             'schedule',
             create_schedule.schedule,
             jsonb_build_object(
-                'queue', create_schedule.queue,
                 'topic', create_schedule.topic,
+                'queue', create_schedule.queue,
                 'payload', create_schedule.payload::text,
                 'key', create_schedule.key,
                 'headers', create_schedule.headers::text,
@@ -21049,8 +21049,8 @@ begin
 
     insert into pgq.schedule (
         schedule,
-        queue,
         topic,
+        queue,
         payload,
         key,
         headers,
@@ -21070,8 +21070,8 @@ begin
     )
     values (
         create_schedule.schedule,
-        settings.queue,
         settings.topic,
+        settings.queue,
         settings.payload,
         settings.key,
         settings.headers,
@@ -21097,8 +21097,8 @@ begin
         select c.*
         from pgq.create_schedule(
             create_schedule.schedule,
-            create_schedule.queue,
             create_schedule.topic,
+            create_schedule.queue,
             create_schedule.payload,
             create_schedule.key,
             create_schedule.headers,
@@ -21117,7 +21117,7 @@ begin
 
     return query
     select i.*
-    from pgq._schedule_info(create_schedule.schedule) as i;
+    from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 end
 $$;
 
@@ -21150,16 +21150,16 @@ each message; partition, for a topic, and priority and label, for a queue: as in
 enqueue. So that it can be called at each start of an application, settings that are not given are
 not compared.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
-those given, MQ007 unknown partition, 22023 bad name or setting, 22004 no name, no target, neither
-cron nor every, or no content, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first (try again).';
+those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
+content, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';
 
 -- ==== sql/schedule/alter_schedule.sql
 
 create function pgq.alter_schedule(
     schedule text,
-    queue text default null,
     topic text default null,
+    queue text default null,
     payload jsonb default null,
     key text default null,
     headers jsonb default null,
@@ -21189,22 +21189,22 @@ declare
 begin
     perform
     from pgq.schedule as s
-    where s.schedule = alter_schedule.schedule
+    where s.schedule = alter_schedule.schedule collate "C"
     for no key update;
 
     if not found then
-        perform pgq._fail_unknown_schedule(alter_schedule.schedule);
+        perform pgq._fail_unknown_schedule(alter_schedule.schedule collate "C");
     end if;
 
     select i.*
     into before
-    from pgq._schedule_info(alter_schedule.schedule) as i;
+    from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
 
     -- One of a pair takes the place of the other, and what belongs to the other goes with it.
     settings := before;
     if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
-        settings.queue := alter_schedule.queue;
         settings.topic := alter_schedule.topic;
+        settings.queue := alter_schedule.queue;
     end if;
     if num_nonnulls(alter_schedule.payload, alter_schedule.body) > 0 then
         settings.payload := alter_schedule.payload;
@@ -21253,8 +21253,8 @@ begin
 
     update pgq.schedule as s
     set
-        queue = settings.queue,
         topic = settings.topic,
+        queue = settings.queue,
         payload = settings.payload,
         key = settings.key,
         headers = settings.headers,
@@ -21270,11 +21270,11 @@ begin
         next_at = settings.next_at,
         due_at = settings.next_at,
         updated_at = pgq._clock()
-    where s.schedule = alter_schedule.schedule;
+    where s.schedule = alter_schedule.schedule collate "C";
 
     return query
     select i.*
-    from pgq._schedule_info(alter_schedule.schedule) as i;
+    from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
 end
 $$;
 
@@ -21300,9 +21300,9 @@ See create_schedule for the settings. Of queue and topic, cron and every, payloa
 that is given takes the place of the other. When cron, every, time_zone or starts_at changes, ticks
 count from now on: what was due before and is not written is left out. It waits for a run_schedules
 that is writing a tick of the schedule.
-Errors: MQ009 unknown schedule, MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition,
-22023 bad settings, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first
-(try again).';
+Errors: MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition, MQ009 unknown schedule,
+22004 a required argument is null, 22023 bad settings, 40001 above READ COMMITTED when another
+transaction was first (try again).';
 
 -- ==== sql/schedule/drop_schedule.sql
 
@@ -21317,10 +21317,10 @@ as $$
 #variable_conflict use_column
 begin
     delete from pgq.schedule as s
-    where s.schedule = drop_schedule.schedule;
+    where s.schedule = drop_schedule.schedule collate "C";
 
     if not found then
-        perform pgq._fail_unknown_schedule(drop_schedule.schedule);
+        perform pgq._fail_unknown_schedule(drop_schedule.schedule collate "C");
     end if;
 end
 $$;
@@ -21328,8 +21328,8 @@ $$;
 comment on function pgq.drop_schedule(text) is
 'Removes a schedule; what it has written stays.
 It waits for a run_schedules that is writing a tick of the schedule.
-Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first (try again).';
+Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/schedule/list_schedules.sql
 
@@ -21347,11 +21347,11 @@ begin
     select i.*
     from pgq.schedule as s
     cross join lateral pgq._schedule_info(s.schedule) as i
-    where s.schedule = coalesce(list_schedules.schedule, s.schedule)
+    where s.schedule = coalesce(list_schedules.schedule collate "C", s.schedule)
     order by s.schedule;
 
     if not found and list_schedules.schedule is not null then
-        perform pgq._fail_unknown_schedule(list_schedules.schedule);
+        perform pgq._fail_unknown_schedule(list_schedules.schedule collate "C");
     end if;
 end
 $$;
@@ -21374,10 +21374,10 @@ as $$
 begin
     update pgq.schedule as s
     set paused = true
-    where s.schedule = pause_schedule.schedule;
+    where s.schedule = pause_schedule.schedule collate "C";
 
     if not found then
-        perform pgq._fail_unknown_schedule(pause_schedule.schedule);
+        perform pgq._fail_unknown_schedule(pause_schedule.schedule collate "C");
     end if;
 end
 $$;
@@ -21385,8 +21385,8 @@ $$;
 comment on function pgq.pause_schedule(text) is
 'Has run_schedules leave out a schedule until resume_schedule; a paused schedule stays paused.
 It waits for a run_schedules that is writing a tick of the schedule.
-Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first (try again).';
+Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/schedule/resume_schedule.sql
 
@@ -21402,10 +21402,10 @@ as $$
 begin
     update pgq.schedule as s
     set paused = false
-    where s.schedule = resume_schedule.schedule;
+    where s.schedule = resume_schedule.schedule collate "C";
 
     if not found then
-        perform pgq._fail_unknown_schedule(resume_schedule.schedule);
+        perform pgq._fail_unknown_schedule(resume_schedule.schedule collate "C");
     end if;
 end
 $$;
@@ -21413,8 +21413,8 @@ $$;
 comment on function pgq.resume_schedule(text) is
 'Has run_schedules write the ticks of a schedule again; nothing changes if it is not paused.
 Those that came during the pause were missed: the setting missed says what becomes of them.
-Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first (try again).';
+Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/schedule/next_ticks.sql
 
@@ -21462,7 +21462,7 @@ comment on function pgq.next_ticks(text, text, timestamptz, integer) is
 'The next times that a cron expression names, to try it out before it is used.
 See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
 10.
-Errors: 22023 bad argument, 22004 no expression.';
+Errors: 22004 a required argument is null, 22023 bad argument.';
 
 -- ==== sql/schedule/_run_schedule.sql
 
@@ -21650,8 +21650,8 @@ until then. At most max_ticks (by default 1000) are written, shared out among th
 due; what is left comes with the next call. When a target is not there, or refuses what is written,
 the row says so in error and the others go on; the tick is tried again a minute later, and is then
 one that was missed.
-Errors: 22023 bad argument, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was
-first (try again).';
+Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
+again).';
 
 -- ==== sql/retention/_clean_leftovers.sql
 

@@ -6,25 +6,25 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if num_nonnulls(_check_schedule.settings.queue, _check_schedule.settings.topic) <> 1 then
-        raise exception 'a schedule needs either a queue or a topic'
+    if num_nonnulls(_check_schedule.settings.topic, _check_schedule.settings.queue) <> 1 then
+        raise exception '"topic", "queue": exactly one is needed'
             using errcode = case
                     when _check_schedule.settings.queue is null then '22004' else '22023'
                 end,
-                hint = 'Pass one of queue, which gets a job, and topic, which gets a message.';
+                hint = 'Pass topic, which gets messages, or queue, which gets jobs.';
     end if;
     if num_nonnulls(_check_schedule.settings.cron, _check_schedule.settings.every) <> 1 then
-        raise exception 'a schedule needs either a cron expression or an interval'
+        raise exception '"cron", "every": exactly one is needed'
             using errcode = case
                     when _check_schedule.settings.cron is null then '22004' else '22023'
                 end,
-                hint = 'Pass one of cron, like ''30 8 * * MON-FRI'', and every, like ''1 hour''.';
+                hint = 'Pass cron, like ''30 8 * * MON-FRI'', or every, like ''1 hour''.';
     end if;
 
     perform pgq._check_content(
         _check_schedule.settings.payload,
-        _check_schedule.settings.body,
-        _check_schedule.settings.headers
+        _check_schedule.settings.headers,
+        _check_schedule.settings.body
     );
     if _check_schedule.settings.headers ? 'scheduled_at' then
         raise exception 'argument "headers" must not have "scheduled_at"'
@@ -67,7 +67,7 @@ begin
                     hint = 'A month has no fixed length: use cron for times of the calendar.';
         end if;
         if _check_schedule.settings.time_zone is not null then
-            raise exception 'argument "time_zone" goes with a cron expression'
+            raise exception '"every" and "time_zone" exclude each other'
                 using errcode = '22023',
                     hint = 'An interval is counted in real time: a day has 24 hours.';
         end if;

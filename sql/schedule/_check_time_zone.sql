@@ -13,7 +13,7 @@ begin
         from pg_catalog.pg_timezone_names as z
         where z.name = _check_time_zone.time_zone
     ) then
-        raise exception 'argument "time_zone" names no time zone'
+        raise exception 'argument "time_zone" must name a time zone of the server'
             using errcode = '22023',
                 detail = format('Given: "%s".', left(_check_time_zone.time_zone, 100)),
                 hint = 'See pg_timezone_names for those that there are, such as Europe/Berlin.';

@@ -6,7 +6,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    raise exception 'argument "cron" is not a cron expression'
+    raise exception 'argument "cron" must be a cron expression'
         using errcode = '22023',
             detail = _fail_cron.detail,
             hint = 'Five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or '

@@ -7,8 +7,8 @@ rows 1
 as $$
 select
     s.schedule,
-    s.queue,
     s.topic,
+    s.queue,
     s.payload,
     s.key,
     s.headers,

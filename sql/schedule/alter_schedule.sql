@@ -1,7 +1,7 @@
 create function pgq.alter_schedule(
     schedule text,
-    queue text default null,
     topic text default null,
+    queue text default null,
     payload jsonb default null,
     key text default null,
     headers jsonb default null,
@@ -31,22 +31,22 @@ declare
 begin
     perform
     from pgq.schedule as s
-    where s.schedule = alter_schedule.schedule
+    where s.schedule = alter_schedule.schedule collate "C"
     for no key update;
 
     if not found then
-        perform pgq._fail_unknown_schedule(alter_schedule.schedule);
+        perform pgq._fail_unknown_schedule(alter_schedule.schedule collate "C");
     end if;
 
     select i.*
     into before
-    from pgq._schedule_info(alter_schedule.schedule) as i;
+    from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
 
     -- One of a pair takes the place of the other, and what belongs to the other goes with it.
     settings := before;
     if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
-        settings.queue := alter_schedule.queue;
         settings.topic := alter_schedule.topic;
+        settings.queue := alter_schedule.queue;
     end if;
     if num_nonnulls(alter_schedule.payload, alter_schedule.body) > 0 then
         settings.payload := alter_schedule.payload;
@@ -95,8 +95,8 @@ begin
 
     update pgq.schedule as s
     set
-        queue = settings.queue,
         topic = settings.topic,
+        queue = settings.queue,
         payload = settings.payload,
         key = settings.key,
         headers = settings.headers,
@@ -112,11 +112,11 @@ begin
         next_at = settings.next_at,
         due_at = settings.next_at,
         updated_at = pgq._clock()
-    where s.schedule = alter_schedule.schedule;
+    where s.schedule = alter_schedule.schedule collate "C";
 
     return query
     select i.*
-    from pgq._schedule_info(alter_schedule.schedule) as i;
+    from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
 end
 $$;
 
@@ -142,6 +142,6 @@ See create_schedule for the settings. Of queue and topic, cron and every, payloa
 that is given takes the place of the other. When cron, every, time_zone or starts_at changes, ticks
 count from now on: what was due before and is not written is left out. It waits for a run_schedules
 that is writing a tick of the schedule.
-Errors: MQ009 unknown schedule, MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition,
-22023 bad settings, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was first
-(try again).';
+Errors: MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition, MQ009 unknown schedule,
+22004 a required argument is null, 22023 bad settings, 40001 above READ COMMITTED when another
+transaction was first (try again).';

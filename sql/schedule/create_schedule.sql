@@ -1,7 +1,7 @@
 create function pgq.create_schedule(
     schedule text,
-    queue text default null,
     topic text default null,
+    queue text default null,
     payload jsonb default null,
     key text default null,
     headers jsonb default null,
@@ -30,10 +30,10 @@ declare
     existing pgq.schedule_info;
     times pgq._cron_times;
 begin
-    perform pgq._check_name('schedule', create_schedule.schedule);
+    perform pgq._check_name('schedule', create_schedule.schedule collate "C");
 
-    settings.queue := create_schedule.queue;
     settings.topic := create_schedule.topic;
+    settings.queue := create_schedule.queue;
     settings.payload := create_schedule.payload;
     settings.key := create_schedule.key;
     settings.headers := create_schedule.headers;
@@ -55,14 +55,14 @@ begin
     -- One that is there is found without a lock.
     select i.*
     into existing
-    from pgq._schedule_info(create_schedule.schedule) as i;
+    from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
             from pgq.schedule as s
-            where s.schedule = create_schedule.schedule
+            where s.schedule = create_schedule.schedule collate "C"
             for key share;
         end if;
 
@@ -71,8 +71,8 @@ begin
             'schedule',
             create_schedule.schedule,
             jsonb_build_object(
-                'queue', create_schedule.queue,
                 'topic', create_schedule.topic,
+                'queue', create_schedule.queue,
                 'payload', create_schedule.payload::text,
                 'key', create_schedule.key,
                 'headers', create_schedule.headers::text,
@@ -109,8 +109,8 @@ begin
 
     insert into pgq.schedule (
         schedule,
-        queue,
         topic,
+        queue,
         payload,
         key,
         headers,
@@ -130,8 +130,8 @@ begin
     )
     values (
         create_schedule.schedule,
-        settings.queue,
         settings.topic,
+        settings.queue,
         settings.payload,
         settings.key,
         settings.headers,
@@ -157,8 +157,8 @@ begin
         select c.*
         from pgq.create_schedule(
             create_schedule.schedule,
-            create_schedule.queue,
             create_schedule.topic,
+            create_schedule.queue,
             create_schedule.payload,
             create_schedule.key,
             create_schedule.headers,
@@ -177,7 +177,7 @@ begin
 
     return query
     select i.*
-    from pgq._schedule_info(create_schedule.schedule) as i;
+    from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 end
 $$;
 
@@ -210,6 +210,6 @@ each message; partition, for a topic, and priority and label, for a queue: as in
 enqueue. So that it can be called at each start of an application, settings that are not given are
 not compared.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
-those given, MQ007 unknown partition, 22023 bad name or setting, 22004 no name, no target, neither
-cron nor every, or no content, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first (try again).';
+those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
+content, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';

@@ -9,10 +9,10 @@ as $$
 #variable_conflict use_column
 begin
     delete from pgq.schedule as s
-    where s.schedule = drop_schedule.schedule;
+    where s.schedule = drop_schedule.schedule collate "C";
 
     if not found then
-        perform pgq._fail_unknown_schedule(drop_schedule.schedule);
+        perform pgq._fail_unknown_schedule(drop_schedule.schedule collate "C");
     end if;
 end
 $$;
@@ -20,5 +20,5 @@ $$;
 comment on function pgq.drop_schedule(text) is
 'Removes a schedule; what it has written stays.
 It waits for a run_schedules that is writing a tick of the schedule.
-Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first (try again).';
+Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';

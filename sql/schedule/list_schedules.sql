@@ -12,11 +12,11 @@ begin
     select i.*
     from pgq.schedule as s
     cross join lateral pgq._schedule_info(s.schedule) as i
-    where s.schedule = coalesce(list_schedules.schedule, s.schedule)
+    where s.schedule = coalesce(list_schedules.schedule collate "C", s.schedule)
     order by s.schedule;
 
     if not found and list_schedules.schedule is not null then
-        perform pgq._fail_unknown_schedule(list_schedules.schedule);
+        perform pgq._fail_unknown_schedule(list_schedules.schedule collate "C");
     end if;
 end
 $$;

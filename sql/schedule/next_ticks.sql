@@ -42,4 +42,4 @@ comment on function pgq.next_ticks(text, text, timestamptz, integer) is
 'The next times that a cron expression names, to try it out before it is used.
 See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
 10.
-Errors: 22023 bad argument, 22004 no expression.';
+Errors: 22004 a required argument is null, 22023 bad argument.';

@@ -10,10 +10,10 @@ as $$
 begin
     update pgq.schedule as s
     set paused = true
-    where s.schedule = pause_schedule.schedule;
+    where s.schedule = pause_schedule.schedule collate "C";
 
     if not found then
-        perform pgq._fail_unknown_schedule(pause_schedule.schedule);
+        perform pgq._fail_unknown_schedule(pause_schedule.schedule collate "C");
     end if;
 end
 $$;
@@ -21,5 +21,5 @@ $$;
 comment on function pgq.pause_schedule(text) is
 'Has run_schedules leave out a schedule until resume_schedule; a paused schedule stays paused.
 It waits for a run_schedules that is writing a tick of the schedule.
-Errors: MQ009 unknown schedule, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction
-was first (try again).';
+Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';

@@ -88,5 +88,5 @@ until then. At most max_ticks (by default 1000) are written, shared out among th
 due; what is left comes with the next call. When a target is not there, or refuses what is written,
 the row says so in error and the others go on; the tick is tried again a minute later, and is then
 one that was missed.
-Errors: 22023 bad argument, 40001 under REPEATABLE READ or SERIALIZABLE when another transaction was
-first (try again).';
+Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
+again).';

@@ -1,7 +1,7 @@
 create table pgq.schedule (
     schedule text collate "C" primary key,
-    queue text collate "C",
     topic text collate "C",
+    queue text collate "C",
     payload jsonb,
     key text,
     headers jsonb,

@@ -1,7 +1,7 @@
 create type pgq.schedule_info as (
     schedule text,
-    queue text,
     topic text,
+    queue text,
     payload jsonb,
     key text,
     headers jsonb,

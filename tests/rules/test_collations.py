@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from support.calls import GIVEN, Arguments, given, prepare
 from support.databases import Databases
@@ -31,16 +32,23 @@ TEXTS: dict[str, Any] = {
     "outcome": "done",
 }
 
+DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}
+
 # Calls of other texts, or with more than one of them.
 MORE: list[tuple[str, Arguments]] = [
+    ("alter_schedule", {"schedule": "s", "queue": "q"}),
+    ("alter_schedule", {"schedule": "s", "topic": "t", "missed": "one", **DAILY}),
     ("begin_write", {"queue": "q"}),
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1}),
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1, "atomic": False}),
     ("create_group", {"topic": "t", "consumer_group": "new", "start": "latest"}),
     ("create_group", {"topic": "t", "consumer_group": "g", "out_of_range": "error"}),
     ("create_queue", {"queue": "q", "lease": "1 minute"}),
+    ("create_schedule", {"schedule": "new", "topic": "t", "payload": Jsonb(1), **DAILY}),
     ("create_topic", {"topic": "t", "partitions": 1}),
     ("list_groups", {"topic": "t"}),
+    ("list_schedules", {"schedule": "s"}),
+    ("next_ticks", DAILY),
 ]
 
 BUILT_IN = ("C", "POSIX", "ucs_basic")

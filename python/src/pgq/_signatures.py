@@ -72,8 +72,8 @@ SIGNATURES: Mapping[str, Signature] = {
     "alter_schedule": Signature(
         arguments={
             "schedule": "text",
-            "queue": "text",
             "topic": "text",
+            "queue": "text",
             "payload": "jsonb",
             "key": "text",
             "headers": "jsonb",
@@ -240,8 +240,8 @@ SIGNATURES: Mapping[str, Signature] = {
     "create_schedule": Signature(
         arguments={
             "schedule": "text",
-            "queue": "text",
             "topic": "text",
+            "queue": "text",
             "payload": "jsonb",
             "key": "text",
             "headers": "jsonb",

@@ -1,0 +1,55 @@
+"""What the functions return: one dataclass per row type, fields in the order of its columns.
+
+They are frozen, but for messages and jobs: those come by the thousand, and a frozen one takes five
+times as long to make.
+
+Times are timezone-aware datetimes, intervals are timedeltas, and an interval that is null in the
+database (no limit) is None. A message or a job carries either a `payload` (any JSON value, decoded)
+or a `body` (raw bytes); the other one is None.
+"""
+
+from __future__ import annotations
+
+from pgq.messages._effects import Effect, EffectState
+from pgq.messages._house import BulkWriteState, CleanupAction
+from pgq.messages._queues import ArchivedJob, DeadLetter, EnqueueResult, Job, Queue, QueueStats
+from pgq.messages._schedules import Schedule, ScheduleRun
+from pgq.messages._topics import (
+    Group,
+    GroupLag,
+    LeasedMessage,
+    Message,
+    OffsetRange,
+    PartitionOffsets,
+    PublishBatchResult,
+    PublishResult,
+    SeekResult,
+    Topic,
+    TopicStats,
+)
+
+__all__ = [
+    "ArchivedJob",
+    "BulkWriteState",
+    "CleanupAction",
+    "DeadLetter",
+    "Effect",
+    "EffectState",
+    "EnqueueResult",
+    "Group",
+    "GroupLag",
+    "Job",
+    "LeasedMessage",
+    "Message",
+    "OffsetRange",
+    "PartitionOffsets",
+    "PublishBatchResult",
+    "PublishResult",
+    "Queue",
+    "QueueStats",
+    "Schedule",
+    "ScheduleRun",
+    "SeekResult",
+    "Topic",
+    "TopicStats",
+]

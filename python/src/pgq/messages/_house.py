@@ -1,0 +1,34 @@
+"""Bulk writes, and what cleanup did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+__all__ = [
+    "BulkWriteState",
+    "CleanupAction",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkWriteState:
+    """Where a bulk write stands."""
+
+    write_id: UUID
+    """What `write_chunk`, `commit_write` and `abort_write` ask for."""
+    messages: int | None
+    """How many messages or jobs it wrote; None: not committed."""
+    committed_at: datetime | None
+    duplicate: bool
+    """Whether it had been committed before this call, which then changed nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupAction:
+    """One thing that `cleanup` did."""
+
+    action: str
+    target: str
+    amount: int

@@ -1,0 +1,130 @@
+"""Queues and jobs, and what has become of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+__all__ = [
+    "ArchivedJob",
+    "DeadLetter",
+    "EnqueueResult",
+    "Job",
+    "Queue",
+    "QueueStats",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue and its settings."""
+
+    queue: str
+    lease: timedelta
+    """How long a claimed job belongs to its worker, unless the claim says otherwise: 30 s."""
+    max_attempts: int | None
+    """After so many attempts (5) a job that is not finished is a dead letter; None: no limit."""
+    delay: timedelta
+    """How long a new job waits before it can be claimed: not at all."""
+    job_ttl: timedelta | None
+    """When a job that is not finished expires, counted from enqueue: 14 days; None: never."""
+    retention: timedelta | None
+    """How long finished jobs and dead letters are kept: 14 days; None: for ever.
+
+    It is counted from when a job was enqueued, or became a dead letter.
+    """
+    backoff: timedelta
+    """The wait after a first failure (1 s); it doubles with each further one."""
+    backoff_max: timedelta
+    """The longest wait between two attempts: 1 h."""
+    backoff_jitter: float
+    """Up to which part of itself is added to a wait at random: 0.1 is up to ten per cent."""
+    archive: bool
+    """Whether jobs that are acked or expire are noted in the archive; by default they are."""
+    notify: bool
+    """Whether an enqueue sends a NOTIFY, which `Client.wait` listens to; off by default."""
+    paused: bool
+    """While a queue is paused nothing can be claimed from it."""
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueResult:
+    """A job that was enqueued."""
+
+    job_id: int
+    duplicate: bool
+    """Whether it had been enqueued before, and has this id since then."""
+
+
+@dataclass(slots=True)
+class Job:
+    """A job that was claimed. All jobs of one claim share one lease token."""
+
+    job_id: int
+    lease_token: UUID
+    attempt: int
+    """From 1; every claim is an attempt, also when its worker crashes."""
+    leased_until: datetime
+    enqueued_at: datetime
+    priority: int
+    key: str | None
+    label: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """How many jobs of a queue are in which state."""
+
+    queue: str
+    ready: int
+    leased: int
+    delayed: int
+    expired: int
+    dead: int
+    oldest_ready_at: datetime | None
+    """For how long the job that is due longest has been due, in seconds; 0 when there is none."""
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A job that was given up after its last attempt; `redrive` puts it back."""
+
+    queue: str
+    job_id: int
+    attempt: int
+    last_error: str | None
+    enqueued_at: datetime | None
+    died_at: datetime
+    priority: int
+    key: str | None
+    label: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedJob:
+    """A job that was finished or has expired."""
+
+    queue: str
+    job_id: int
+    outcome: str
+    attempt: int
+    enqueued_at: datetime | None
+    ended_at: datetime
+    result: Any
+    last_error: str | None
+    key: str | None
+    label: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None

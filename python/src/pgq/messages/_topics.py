@@ -1,0 +1,165 @@
+"""Topics, groups, and what is published and read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+__all__ = [
+    "Group",
+    "GroupLag",
+    "LeasedMessage",
+    "Message",
+    "OffsetRange",
+    "PartitionOffsets",
+    "PublishBatchResult",
+    "PublishResult",
+    "SeekResult",
+    "Topic",
+    "TopicStats",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic and its settings."""
+
+    topic: str
+    partitions: int
+    retention: timedelta | None
+    """How long a message is kept at least, but for `max_bytes`; None: for ever."""
+    max_bytes: int | None
+    """How many bytes are kept at least when the oldest messages go early; None: no limit."""
+    notify: bool
+    """Whether a publish sends a NOTIFY, which `Client.wait` listens to."""
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A consumer group of a topic."""
+
+    topic: str
+    consumer_group: str
+    out_of_range: str
+    """What happens when the position is older than the oldest message: 'error' or 'skip'."""
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PublishResult:
+    """Where a message stands that was published."""
+
+    partition: int
+    log_offset: int | None
+    """None: it has none yet."""
+    duplicate: bool
+    """Whether it had been published before, and stands there since then."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishBatchResult:
+    """Where messages of a batch stand that follow each other in one partition."""
+
+    partition: int
+    first_offset: int | None
+    last_offset: int | None
+    """Both ends belong to it; None: they have none yet."""
+    duplicate: bool
+    """Whether they had been published before, and stand there since then."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeekResult:
+    """Where a consumer group reads next in a partition."""
+
+    partition: int
+    position: int
+    """The offset that the group reads next."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """A run of messages of one partition; both ends belong to it."""
+
+    partition: int
+    first_offset: int
+    last_offset: int
+
+    def __len__(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """The offsets that one partition of a topic has."""
+
+    partition: int
+    first_offset: int
+    last_offset: int
+    """first_offset - 1 when the partition is empty."""
+    log_offset: int | None
+    """The first one published at the time that was asked for, or later; None: no time given."""
+
+
+@dataclass(slots=True)
+class Message:
+    """A message of the log."""
+
+    partition: int
+    log_offset: int
+    published_at: datetime
+    key: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(slots=True)
+class LeasedMessage:
+    """A message handed out under a lease; `commit_offset` wants the token."""
+
+    lease_token: UUID
+    leased_until: datetime
+    partition: int
+    log_offset: int
+    published_at: datetime
+    key: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far a group is behind in one partition."""
+
+    topic: str
+    consumer_group: str
+    partition: int
+    committed_offset: int
+    """The last offset that the group has processed; 0 before the first."""
+    last_offset: int
+    """The newest offset; 0 when nothing was ever published."""
+    lag: int
+    """Messages still to read, those that retention has removed included."""
+    oldest_published_at: datetime | None
+    """When the oldest of them was published; None when there is none."""
+    leased_until: datetime | None
+    """End of the lease that a member holds on the partition, if one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStats:
+    """What one partition of a topic holds."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    messages: int
+    published_last_minute: int
