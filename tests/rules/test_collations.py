@@ -44,7 +44,10 @@ MORE: list[tuple[str, Arguments]] = [
     ("create_group", {"topic": "t", "consumer_group": "new", "start": "latest"}),
     ("create_group", {"topic": "t", "consumer_group": "g", "out_of_range": "error"}),
     ("create_queue", {"queue": "q", "lease": "1 minute"}),
-    ("create_schedule", {"schedule": "new", "topic": "t", "payload": Jsonb(1), **DAILY}),
+    (
+        "create_schedule",
+        {"schedule": "new", "topic": "t", "payload": Jsonb(1), "missed": "all", **DAILY},
+    ),
     ("create_topic", {"topic": "t", "partitions": 1}),
     ("list_groups", {"topic": "t"}),
     ("list_schedules", {"schedule": "s"}),

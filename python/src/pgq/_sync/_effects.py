@@ -27,7 +27,7 @@ class Effects(Transactions):
         function: Callable[[], T],
         *,
         at_least_once: bool | None = None,
-        not_done: type[Exception] | tuple[type[Exception], ...] = (),
+        not_done: type[Exception] | tuple[type[Exception], ...] | None = None,
     ) -> T:
         """Run `function`, unless an attempt of the job has done so; returns its result in any case.
 
@@ -60,7 +60,7 @@ class Effects(Transactions):
             raise EffectInterrupted(job.job_id, effect, begun.attempt, begun.begun_at)
         try:
             result = function()
-        except not_done:
+        except not_done or ():
             self.retry(lambda c: c.forget_effect(*place))
             raise
         self.retry(lambda c: c.finish_effect(*place, result=result))

@@ -17,10 +17,10 @@ class Schedule:
     """A schedule and its settings."""
 
     schedule: str
-    queue: str | None
-    """The queue that gets a job at each tick; None: it has a topic."""
     topic: str | None
     """The topic that gets a message at each tick; None: it has a queue."""
+    queue: str | None
+    """The queue that gets a job at each tick; None: it has a topic."""
     payload: Any
     key: str | None
     headers: dict[str, Any] | None
