@@ -58,9 +58,10 @@ class Effects(Transactions):
             return cast("T", begun.result)
         if begun.state != "begun":
             raise EffectInterrupted(job.job_id, effect, begun.attempt, begun.begun_at)
+        nothing_done = not_done if not_done is not None else ()
         try:
             result = function()
-        except not_done or ():
+        except nothing_done:
             self.retry(lambda c: c.forget_effect(*place))
             raise
         self.retry(lambda c: c.finish_effect(*place, result=result))
