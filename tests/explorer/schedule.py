@@ -123,6 +123,9 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
             house("move_clock", seconds=rng.choice([3700, 11000]))
             for _ in range(rng.choice([0, 1, 2])):
                 house("cleanup")
+    if "effects" in areas:
+        drawn("enqueue")
+        drawn("claim_job")
     return steps
 
 
