@@ -9499,8 +9499,9 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced
-    -- while this waits for it is found by the next turn; what is enqueued from now on, by cleanup.
+    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced, or
+    -- redriven, while this waits for it is found by the next turn; what is enqueued from now on, by
+    -- cleanup.
     loop
         with doomed as materialized (
             select j.job_id
@@ -9514,6 +9515,18 @@ begin
         using doomed as d
         where j.job_id = d.job_id;
 
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+
+        delete from pgq.dead_job as d
+        using doomed as g
+        where d.job_id = g.job_id;
+
         exit when not exists (
             select
             from pgq.job as j
@@ -9521,8 +9534,6 @@ begin
                 and j.job_id <= newest_id
         );
     end loop;
-    delete from pgq.dead_job as d
-    where d.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
@@ -9692,8 +9703,17 @@ begin
             removed := removed + gone;
         end if;
 
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target_id
+            order by d.job_id
+            for update
+        )
+
         delete from pgq.dead_job as d
-        where d.queue_id = target_id;
+        using doomed as g
+        where d.job_id = g.job_id;
         get diagnostics gone = row_count;
         removed := removed + gone;
 
@@ -15821,6 +15841,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.queue;
+    letters bigint[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -15845,19 +15866,23 @@ begin
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
-    -- The queue is written as it stands in no index: for one letter, an old plan might walk all.
+    -- In the order of their ids, as everywhere where several are locked.
+    letters := case
+        when redrive.job_id is not null then array[redrive.job_id]
+        else array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+    end;
+
+    -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
+    -- index, for the same reason.
     with revived as (
         delete from pgq.dead_job as d
-        using (
-            select redrive.job_id as wanted
-            where redrive.job_id is not null
-            union all
-            select e.job_id
-            from pgq.dead_job as e
-            where e.queue_id = target.queue_id
-                and redrive.job_id is null
-        ) as w
-        where d.job_id = w.wanted
+        where d.job_id = any(letters)
             and d.queue_id + 0 = target.queue_id
         returning d.*
     )

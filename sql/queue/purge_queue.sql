@@ -64,8 +64,17 @@ begin
             removed := removed + gone;
         end if;
 
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target_id
+            order by d.job_id
+            for update
+        )
+
         delete from pgq.dead_job as d
-        where d.queue_id = target_id;
+        using doomed as g
+        where d.job_id = g.job_id;
         get diagnostics gone = row_count;
         removed := removed + gone;
 
