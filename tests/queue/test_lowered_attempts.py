@@ -143,6 +143,25 @@ def test_a_snapshot_that_shows_the_limit_before(
     assert _letters(connection, queue) == [(job_id, 2, RAN_OUT)]
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_snapshot_of_when_it_was_raised(
+    connect: Connect, connection: Session, queue: str, level: str
+) -> None:
+    """Its nack comes when the old limit holds again: it has to try again, and the job dies."""
+    connection.alter_queue(queue=queue, max_attempts=2)
+    job_id = _tried(connection, queue, 1)
+    job = claim_one(connection, queue, label="B")
+    connection.alter_queue(queue=queue, max_attempts=5)
+    worker = old_session(connect, level)
+    connection.alter_queue(queue=queue, max_attempts=2)
+    connection.cleanup()
+    assert answer_of(worker, lambda: _nack(worker, job, "boom")) == TRY_AGAIN
+    _nack(worker, job, "boom")
+    worker.commit()
+    connection.cleanup()
+    assert _letters(connection, queue) == [(job_id, 2, "boom")]
+
+
 def test_it_goes_on_where_it_was(connection: Session, queue: str) -> None:
     """A piece of all jobs at a time, and only those of the queue."""
     other = new_queue(connection, no_limit=["max_attempts"])
