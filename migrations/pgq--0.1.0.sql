@@ -703,7 +703,8 @@ create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     lowered_xid xid8 not null,
     horizon xid8,
-    marked_id bigint not null
+    marked_id bigint not null,
+    missed_id bigint
 );
 
 comment on table pgq.lowered_queue is
@@ -713,6 +714,8 @@ comment on column pgq.lowered_queue.lowered_xid is
 comment on column pgq.lowered_queue.horizon is
 'From this transaction on none knows it; null: cleanup has not found out yet.';
 comment on column pgq.lowered_queue.marked_id is 'Up to which job_id it is done.';
+comment on column pgq.lowered_queue.missed_id is
+'The first job_id that somebody had locked meanwhile: it begins there again; null: none.';
 
 create sequence pgq.job_id as bigint cache 1;
 
@@ -9435,7 +9438,8 @@ begin
         on conflict (queue_id) do update
         set lowered_xid = excluded.lowered_xid,
             horizon = null,
-            marked_id = excluded.marked_id;
+            marked_id = excluded.marked_id,
+            missed_id = null;
     end if;
 
     return query
@@ -16159,26 +16163,34 @@ begin
         set last_attempt = true
         where j.job_id = any(marked);
 
-        if cardinality(marked) < cardinality(wanted) then
-            -- Somebody has one locked, or has just replaced it: the next cleanup looks again.
-            update pgq.lowered_queue as n
-            set marked_id = (
-                select min(w.job_id) - 1
+        -- Somebody has one locked, or has just replaced it: it is looked at again when the others
+        -- are done, and by the next cleanup at the earliest.
+        note.missed_id := least(
+            note.missed_id,
+            (
+                select min(w.job_id)
                 from (select unnest(wanted) except select unnest(marked)) as w (job_id)
             )
+        );
+        if seen = budget then
+            update pgq.lowered_queue as n
+            set
+                marked_id = last_id,
+                missed_id = note.missed_id
             where n.queue_id = note.queue_id;
-        elsif seen < budget then
+            return cardinality(marked) > 0 or note.missed_id is null;
+        end if;
+        budget := budget - seen;
+
+        if note.missed_id is null then
             delete from pgq.lowered_queue as n
             where n.queue_id = note.queue_id;
         else
             update pgq.lowered_queue as n
-            set marked_id = last_id
+            set
+                marked_id = note.missed_id - 1,
+                missed_id = null
             where n.queue_id = note.queue_id;
-        end if;
-
-        budget := budget - seen;
-        if budget = 0 then
-            return cardinality(marked) = cardinality(wanted);
         end if;
     end loop;
     return false;
