@@ -45,7 +45,8 @@ begin
 
     -- In the order of their ids, as everywhere where several jobs are locked. Dead letters come
     -- last: a job that dies while this waits for its row is then among them. A row that is replaced
-    -- by a new one, or a letter that is redriven, while this waits for it is found by the next turn.
+    -- by a new one, or a letter that is redriven, while this waits for it is found by the next
+    -- turn.
     loop
         if purge_queue.all_jobs then
             with doomed as materialized (
