@@ -703,7 +703,8 @@ create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     lowered_xid xid8 not null,
     horizon xid8,
-    marked_id bigint not null
+    marked_id bigint not null,
+    missed_id bigint
 );
 
 comment on table pgq.lowered_queue is
@@ -713,6 +714,8 @@ comment on column pgq.lowered_queue.lowered_xid is
 comment on column pgq.lowered_queue.horizon is
 'From this transaction on none knows it; null: cleanup has not found out yet.';
 comment on column pgq.lowered_queue.marked_id is 'Up to which job_id it is done.';
+comment on column pgq.lowered_queue.missed_id is
+'The first job_id that somebody had locked meanwhile: it begins there again; null: none.';
 
 create sequence pgq.job_id as bigint cache 1;
 
@@ -9435,7 +9438,8 @@ begin
         on conflict (queue_id) do update
         set lowered_xid = excluded.lowered_xid,
             horizon = null,
-            marked_id = excluded.marked_id;
+            marked_id = excluded.marked_id,
+            missed_id = null;
     end if;
 
     return query
@@ -9499,8 +9503,9 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced
-    -- while this waits for it is found by the next turn; what is enqueued from now on, by cleanup.
+    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced, or
+    -- redriven, while this waits for it is found by the next turn; what is enqueued from now on, by
+    -- cleanup.
     loop
         with doomed as materialized (
             select j.job_id
@@ -9514,6 +9519,18 @@ begin
         using doomed as d
         where j.job_id = d.job_id;
 
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+
+        delete from pgq.dead_job as d
+        using doomed as g
+        where d.job_id = g.job_id;
+
         exit when not exists (
             select
             from pgq.job as j
@@ -9521,8 +9538,6 @@ begin
                 and j.job_id <= newest_id
         );
     end loop;
-    delete from pgq.dead_job as d
-    where d.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
@@ -9645,10 +9660,9 @@ as $$
 #variable_conflict use_column
 declare
     target_id bigint;
-    dead bigint;
     newest_id bigint;
-    removed bigint;
-    alive bigint := 0;
+    gone bigint;
+    removed bigint := 0;
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -9672,11 +9686,12 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- Dead letters come last: a job that dies while this waits for its row is then among them. In
-    -- the order of their ids, as everywhere where several jobs are locked. A row that is replaced
-    -- by a new one while this waits for it is found by the next turn.
-    if purge_queue.all_jobs then
-        loop
+    -- In the order of their ids, as everywhere where several jobs are locked. Dead letters come
+    -- last: a job that dies while this waits for its row is then among them. A row that is replaced
+    -- by a new one, or a letter that is redriven, while this waits for it is found by the next
+    -- turn.
+    loop
+        if purge_queue.all_jobs then
             with doomed as materialized (
                 select j.job_id
                 from pgq.job as j
@@ -9689,23 +9704,34 @@ begin
             delete from pgq.job as j
             using doomed as d
             where j.job_id = d.job_id;
-            get diagnostics removed = row_count;
+            get diagnostics gone = row_count;
+            removed := removed + gone;
+        end if;
 
-            alive := alive + removed;
-            exit when not exists (
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target_id
+            order by d.job_id
+            for update
+        )
+
+        delete from pgq.dead_job as d
+        using doomed as g
+        where d.job_id = g.job_id;
+        get diagnostics gone = row_count;
+        removed := removed + gone;
+
+        exit when purge_queue.all_jobs is not true
+            or not exists (
                 select
                 from pgq.job as j
                 where j.queue_id = target_id
                     and j.job_id <= newest_id
             );
-        end loop;
-    end if;
+    end loop;
 
-    delete from pgq.dead_job as d
-    where d.queue_id = target_id;
-    get diagnostics dead = row_count;
-
-    return dead + alive;
+    return removed;
 end
 $$;
 
@@ -15462,6 +15488,21 @@ begin
         return;
     end if;
 
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
+        -- marked what had as many; the lock then raises 40001.
+        perform
+        from pgq.queue as q
+        where q.queue_id = any(array(
+            select j.queue_id
+            from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _nack.lease_token
+            limit 1
+        ))
+        for share;
+    end if;
+
     while cardinality(rest) > 0 loop
         -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs.
@@ -15820,6 +15861,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.queue;
+    letters bigint[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -15844,19 +15886,23 @@ begin
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
-    -- The queue is written as it stands in no index: for one letter, an old plan might walk all.
+    -- In the order of their ids, as everywhere where several are locked.
+    letters := case
+        when redrive.job_id is not null then array[redrive.job_id]
+        else array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+    end;
+
+    -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
+    -- index, for the same reason.
     with revived as (
         delete from pgq.dead_job as d
-        using (
-            select redrive.job_id as wanted
-            where redrive.job_id is not null
-            union all
-            select e.job_id
-            from pgq.dead_job as e
-            where e.queue_id = target.queue_id
-                and redrive.job_id is null
-        ) as w
-        where d.job_id = w.wanted
+        where d.job_id = any(letters)
             and d.queue_id + 0 = target.queue_id
         returning d.*
     )
@@ -16118,26 +16164,34 @@ begin
         set last_attempt = true
         where j.job_id = any(marked);
 
-        if cardinality(marked) < cardinality(wanted) then
-            -- Somebody has one locked, or has just replaced it: the next cleanup looks again.
-            update pgq.lowered_queue as n
-            set marked_id = (
-                select min(w.job_id) - 1
+        -- Somebody has one locked, or has just replaced it: it is looked at again when the others
+        -- are done, and by the next cleanup at the earliest.
+        note.missed_id := least(
+            note.missed_id,
+            (
+                select min(w.job_id)
                 from (select unnest(wanted) except select unnest(marked)) as w (job_id)
             )
+        );
+        if seen = budget then
+            update pgq.lowered_queue as n
+            set
+                marked_id = last_id,
+                missed_id = note.missed_id
             where n.queue_id = note.queue_id;
-        elsif seen < budget then
+            return cardinality(marked) > 0 or note.missed_id is null;
+        end if;
+        budget := budget - seen;
+
+        if note.missed_id is null then
             delete from pgq.lowered_queue as n
             where n.queue_id = note.queue_id;
         else
             update pgq.lowered_queue as n
-            set marked_id = last_id
+            set
+                marked_id = note.missed_id - 1,
+                missed_id = null
             where n.queue_id = note.queue_id;
-        end if;
-
-        budget := budget - seen;
-        if budget = 0 then
-            return cardinality(marked) = cardinality(wanted);
         end if;
     end loop;
     return false;
@@ -16437,6 +16491,7 @@ begin
     select r.*
     from pgq._sweep_floors() as r;
 
+    -- A letter that somebody redrives or purges is left to them.
     for report in
         with old as materialized (
             select d.job_id
@@ -16448,6 +16503,7 @@ begin
                     and e.died_at <= _clean_jobs.moment - q.retention
                 order by e.died_at
                 limit batch
+                for update skip locked
             ) as d
             limit batch
         ),
@@ -16493,9 +16549,32 @@ begin
         limit batch
     ));
     get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    with recursive having_letters as (
+        (select d.queue_id from pgq.dead_job as d order by d.queue_id limit 1)
+        union all
+        select (
+            select d.queue_id
+            from pgq.dead_job as d
+            where d.queue_id > h.queue_id
+            order by d.queue_id
+            limit 1
+        )
+        from having_letters as h
+        where h.queue_id is not null
+    )
 
     delete from pgq.dead_job as d
-    where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
+    where d.job_id = any(array(
+        select e.job_id
+        from having_letters as h
+        inner join pgq.dead_job as e on e.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
 
     -- A drop above READ COMMITTED did not see the newest floors. From behind: there the newest row
     -- of a queue comes before what older ones have left in the index.
@@ -16520,7 +16599,7 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
-    if unfinished or removed = batch then
+    if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
 end

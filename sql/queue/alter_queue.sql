@@ -100,7 +100,8 @@ begin
         on conflict (queue_id) do update
         set lowered_xid = excluded.lowered_xid,
             horizon = null,
-            marked_id = excluded.marked_id;
+            marked_id = excluded.marked_id,
+            missed_id = null;
     end if;
 
     return query
