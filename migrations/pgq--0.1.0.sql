@@ -3903,6 +3903,8 @@ begin
     order by l.consumer_group, l.partition
     for update;
 
+    perform pgq._check_positions(drop_topic.topic collate "C", null);
+
     target := pgq._lock_topic(drop_topic.topic collate "C");
 
     group_ids := array(
@@ -4176,6 +4178,10 @@ begin
             and l.consumer_group = drop_group.consumer_group collate "C"
         order by l.partition
         for update;
+
+        perform pgq._check_positions(
+            drop_group.topic collate "C", drop_group.consumer_group
+        );
 
         perform
         from pgq.topic as t
@@ -6211,6 +6217,33 @@ $$;
 comment on function pgq._keep_position(pgq._group_state) is
 'For a call that changes nothing: above READ COMMITTED it notes the position as it is all the same,
 so that a snapshot that does not show the newest one raises 40001.';
+
+-- ==== sql/log/_check_positions.sql
+
+create function pgq._check_positions(topic text, consumer_group text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- What the snapshot does not show of a journal would stay behind for ever.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform pgq._keep_position(
+            pgq._lock_group(l.topic, l.consumer_group, l.partition, false)
+        )
+        from pgq.group_partition as l
+        where l.topic = _check_positions.topic
+            and l.consumer_group
+            = coalesce(_check_positions.consumer_group, l.consumer_group);
+    end if;
+end
+$$;
+
+comment on function pgq._check_positions(text, text) is
+'Called before the positions of a group, or of all groups of a topic, are removed and when their
+rows are locked: above READ COMMITTED it raises 40001 when the snapshot does not show them all.';
 
 -- ==== sql/log/_claim_any.sql
 

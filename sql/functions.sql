@@ -75,6 +75,7 @@
 \ir log/_lock_group.sql
 \ir log/_append_position.sql
 \ir log/_keep_position.sql
+\ir log/_check_positions.sql
 \ir log/_claim_any.sql
 \ir log/_claim.sql
 \ir log/claim_offsets.sql
