@@ -8765,6 +8765,54 @@ comment on function pgq._clean_positions() is
 'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows. It removes
 20000 rows at most.';
 
+-- ==== sql/log/_void_leftovers.sql
+
+create function pgq._void_leftovers()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.leftover;
+begin
+    for target in
+        select o.*
+        from pgq.leftover as o
+        inner join pgq.partition as p on p.partition_id = o.partition_id
+        inner join pgq.segment_range as r
+            on r.partition_id = o.partition_id
+            and r.first_offset = o.first_offset
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where c.retention is null
+        for update of o skip locked
+    loop
+        -- A new statement: before the lock, the topic may have got a retention again, or another
+        -- cleanup may have hidden this.
+        delete from pgq.leftover as o
+        where o.partition_id = target.partition_id
+            and o.segment = target.segment
+            and o.first_offset = target.first_offset
+            and exists (
+                select
+                from pgq.partition as p
+                inner join pgq.segment_range as r on r.partition_id = p.partition_id
+                inner join pgq.topic as t on t.topic_id = p.topic_id
+                inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+                where p.partition_id = o.partition_id
+                    and r.first_offset = o.first_offset
+                    and c.retention is null
+            );
+    end loop;
+end
+$$;
+
+comment on function pgq._void_leftovers() is
+'Takes back what alter_topic could not when a topic lost its retention: notes that a partition left
+in a transaction that was still open, or that is younger than the snapshot of that call.';
+
 -- ==== sql/log/_hide_leftover.sql
 
 create function pgq._hide_leftover(leftover pgq.leftover)
@@ -19684,6 +19732,8 @@ declare
     removed bigint;
     archived bigint;
 begin
+    perform pgq._void_leftovers();
+
     for target in
         select o.*
         from pgq.leftover as o

@@ -90,6 +90,7 @@
 
 -- The log: cleaning
 \ir log/_clean_positions.sql
+\ir log/_void_leftovers.sql
 \ir log/_hide_leftover.sql
 \ir log/_forget_segment.sql
 
