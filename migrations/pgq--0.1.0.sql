@@ -9176,7 +9176,12 @@ comment on function pgq._queue_info(text) is
 
 -- ==== sql/queue/_note_leftover_jobs.sql
 
-create function pgq._note_leftover_jobs(queue_id bigint, partition_id bigint, retention interval)
+create function pgq._note_leftover_jobs(
+    queue_id bigint,
+    partition_id bigint,
+    retention_before interval,
+    retention interval
+)
 returns void
 language plpgsql
 volatile
@@ -9187,6 +9192,17 @@ begin
     if _note_leftover_jobs.retention is null then
         -- Kept for ever again.
         delete from pgq.leftover as o
+        where o.queue_id = _note_leftover_jobs.queue_id;
+        return;
+    end if;
+
+    if _note_leftover_jobs.retention_before is not null then
+        -- What it stored without one was noted when it got the one before.
+        update pgq.leftover as o
+        set
+            remove_at = least(o.remove_at, pgq._clock() + _note_leftover_jobs.retention),
+            noted_xid = pg_current_xact_id(),
+            horizon = null
         where o.queue_id = _note_leftover_jobs.queue_id;
         return;
     end if;
@@ -9205,6 +9221,7 @@ begin
     from pgq.segment as g
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
+        and c.owner_id is null
     on conflict (partition_id, segment, first_offset) do update
     set
         remove_at = least(leftover.remove_at, excluded.remove_at),
@@ -9213,7 +9230,7 @@ begin
 end
 $$;
 
-comment on function pgq._note_leftover_jobs(bigint, bigint, interval) is
+comment on function pgq._note_leftover_jobs(bigint, bigint, interval, interval) is
 'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to
 be removed after that time; or, without a retention, takes such notes back.';
 
@@ -9468,6 +9485,7 @@ declare
     target_id bigint;
     store_id bigint;
     attempts_before integer;
+    retention_before interval;
 begin
     loop
         perform
@@ -9492,6 +9510,7 @@ begin
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
     attempts_before := settings.max_attempts;
+    retention_before := settings.retention;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -9533,7 +9552,7 @@ begin
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
-    perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
+    perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
         insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
@@ -9632,7 +9651,7 @@ begin
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
-    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, '0');
+    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
 end
 $$;
 
