@@ -20150,6 +20150,8 @@ declare
     class_id bigint;
     sealed integer;
     met_lock boolean := false;
+    -- One call does so many: it keeps locks on the leaves that it makes.
+    room integer := 100;
 begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
@@ -20165,6 +20167,7 @@ begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment, not met_lock);
             if sealed is not null then
                 return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
+                room := room - 1;
             end if;
         exception
             when lock_not_available then
@@ -20172,13 +20175,18 @@ begin
                 met_lock := true;
                 return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
+
+        if room = 0 then
+            return next row('more', 'sealing', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
 'The part of cleanup that moves storage classes to a new segment, and removes those out of
-use.';
+use. It seals 100 at most.';
 
 -- ==== sql/retention/_truncate_segment.sql
 
@@ -20241,6 +20249,9 @@ declare
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
+    -- One call does so many: it keeps locks on all of their tables.
+    room integer := 100;
+    unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
     update pgq.segment as s
@@ -20301,7 +20312,7 @@ begin
             if budget > 0 then
                 return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             else
-                return next row('more', 'truncation', 1)::pgq.cleanup_action;
+                unfinished := true;
             end if;
             continue;
         end if;
@@ -20315,14 +20326,21 @@ begin
             from pgq._truncate_segment(target.segment, not met_reader) as r
         loop
             met_reader := met_reader or report.action = 'segment busy';
+            room := room - (report.action = 'segment truncated')::integer;
             return next report;
         end loop;
+        exit when room = 0;
     end loop;
+
+    if unfinished or room = 0 then
+        return next row('more', 'truncation', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 
 comment on function pgq._truncate_segments(timestamptz) is
-'The part of cleanup that empties closed segments whose messages are older than their retention.';
+'The part of cleanup that empties closed segments whose messages are older than their retention,
+100 at most.';
 
 -- ==== sql/retention/cleanup.sql
 
