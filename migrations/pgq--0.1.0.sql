@@ -3408,8 +3408,6 @@ begin
         select
             p.partition_id,
             t.topic,
-            t.partitions,
-            t.notify,
             row(
                 p.partition,
                 p.partition_id,
@@ -3431,13 +3429,16 @@ begin
         limit _settle_partitions.max_partitions
         for no key update of p skip locked
     loop
-        -- Its keys go by the row of partition 0, so this change comes for all at once.
+        -- Its keys go by the row of partition 0, so this change comes for all at once. A new
+        -- statement: the topic may have been altered since this one looked.
         update pgq.partition as p
         set
-            partitions = place.partitions,
-            ring = pgq._free_ring(p.topic, p.partition, place.partitions),
-            notify = place.notify
-        where p.partition_id = place.partition_id;
+            partitions = t.partitions,
+            ring = pgq._free_ring(p.topic, p.partition, t.partitions),
+            notify = t.notify
+        from pgq.topic as t
+        where p.partition_id = place.partition_id
+            and t.topic_id = p.topic_id;
 
         perform pgq._enter_segment(place.topic, place.state);
         settled := settled + 1;
@@ -3905,6 +3906,8 @@ begin
     order by l.consumer_group, l.partition
     for update;
 
+    perform pgq._check_positions(drop_topic.topic collate "C", null);
+
     target := pgq._lock_topic(drop_topic.topic collate "C");
 
     group_ids := array(
@@ -4178,6 +4181,10 @@ begin
             and l.consumer_group = drop_group.consumer_group collate "C"
         order by l.partition
         for update;
+
+        perform pgq._check_positions(
+            drop_group.topic collate "C", drop_group.consumer_group
+        );
 
         perform
         from pgq.topic as t
@@ -6213,6 +6220,33 @@ $$;
 comment on function pgq._keep_position(pgq._group_state) is
 'For a call that changes nothing: above READ COMMITTED it notes the position as it is all the same,
 so that a snapshot that does not show the newest one raises 40001.';
+
+-- ==== sql/log/_check_positions.sql
+
+create function pgq._check_positions(topic text, consumer_group text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- What the snapshot does not show of a journal would stay behind for ever.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform pgq._keep_position(
+            pgq._lock_group(l.topic, l.consumer_group, l.partition, false)
+        )
+        from pgq.group_partition as l
+        where l.topic = _check_positions.topic
+            and l.consumer_group
+            = coalesce(_check_positions.consumer_group, l.consumer_group);
+    end if;
+end
+$$;
+
+comment on function pgq._check_positions(text, text) is
+'Called before the positions of a group, or of all groups of a topic, are removed and when their
+rows are locked: above READ COMMITTED it raises 40001 when the snapshot does not show them all.';
 
 -- ==== sql/log/_claim_any.sql
 
@@ -8734,6 +8768,54 @@ comment on function pgq._clean_positions() is
 'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows. It removes
 20000 rows at most.';
 
+-- ==== sql/log/_void_leftovers.sql
+
+create function pgq._void_leftovers()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.leftover;
+begin
+    for target in
+        select o.*
+        from pgq.leftover as o
+        inner join pgq.partition as p on p.partition_id = o.partition_id
+        inner join pgq.segment_range as r
+            on r.partition_id = o.partition_id
+            and r.first_offset = o.first_offset
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where c.retention is null
+        for update of o skip locked
+    loop
+        -- A new statement: before the lock, the topic may have got a retention again, or another
+        -- cleanup may have hidden this.
+        delete from pgq.leftover as o
+        where o.partition_id = target.partition_id
+            and o.segment = target.segment
+            and o.first_offset = target.first_offset
+            and exists (
+                select
+                from pgq.partition as p
+                inner join pgq.segment_range as r on r.partition_id = p.partition_id
+                inner join pgq.topic as t on t.topic_id = p.topic_id
+                inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+                where p.partition_id = o.partition_id
+                    and r.first_offset = o.first_offset
+                    and c.retention is null
+            );
+    end loop;
+end
+$$;
+
+comment on function pgq._void_leftovers() is
+'Takes back what alter_topic could not when a topic lost its retention: notes that a partition left
+in a transaction that was still open, or that is younger than the snapshot of that call.';
+
 -- ==== sql/log/_hide_leftover.sql
 
 create function pgq._hide_leftover(leftover pgq.leftover)
@@ -8782,12 +8864,36 @@ as $$
 #variable_conflict use_column
 begin
     -- Older messages that were to be kept longer, before the retention became shorter, go from
-    -- sight with it.
-    delete from pgq.segment_range as r
-    using pgq.segment_range as s
-    where s.segment = _forget_segment.segment
-        and r.partition_id = s.partition_id
-        and r.first_offset <= s.first_offset;
+    -- sight with it. Those that were stored without a retention stand where nothing is emptied, so
+    -- they are noted to be removed.
+    with gone as (
+        delete from pgq.segment_range as r
+        using pgq.segment_range as s
+        where s.segment = _forget_segment.segment
+            and r.partition_id = s.partition_id
+            and r.first_offset <= s.first_offset
+        returning r.*
+    )
+
+    insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+    select
+        o.stored_partition_id,
+        o.segment,
+        o.first_offset - o.shift,
+        (
+            select min(n.first_offset)
+            from pgq.segment_range as n
+            where n.partition_id = o.partition_id
+                and n.first_offset > o.first_offset
+        ) - 1 - o.shift,
+        pgq._clock()
+    from gone as o
+    inner join pgq.segment as g on g.segment = o.segment
+    inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+    where c.retention is null
+        and o.segment <> _forget_segment.segment
+    on conflict (partition_id, segment, first_offset) do update
+    set remove_at = least(leftover.remove_at, excluded.remove_at);
 end
 $$;
 
@@ -9073,7 +9179,12 @@ comment on function pgq._queue_info(text) is
 
 -- ==== sql/queue/_note_leftover_jobs.sql
 
-create function pgq._note_leftover_jobs(queue_id bigint, partition_id bigint, retention interval)
+create function pgq._note_leftover_jobs(
+    queue_id bigint,
+    partition_id bigint,
+    retention_before interval,
+    retention interval
+)
 returns void
 language plpgsql
 volatile
@@ -9084,6 +9195,17 @@ begin
     if _note_leftover_jobs.retention is null then
         -- Kept for ever again.
         delete from pgq.leftover as o
+        where o.queue_id = _note_leftover_jobs.queue_id;
+        return;
+    end if;
+
+    if _note_leftover_jobs.retention_before is not null then
+        -- What it stored without one was noted when it got the one before.
+        update pgq.leftover as o
+        set
+            remove_at = least(o.remove_at, pgq._clock() + _note_leftover_jobs.retention),
+            noted_xid = pg_current_xact_id(),
+            horizon = null
         where o.queue_id = _note_leftover_jobs.queue_id;
         return;
     end if;
@@ -9102,6 +9224,7 @@ begin
     from pgq.segment as g
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
+        and c.owner_id is null
     on conflict (partition_id, segment, first_offset) do update
     set
         remove_at = least(leftover.remove_at, excluded.remove_at),
@@ -9110,7 +9233,7 @@ begin
 end
 $$;
 
-comment on function pgq._note_leftover_jobs(bigint, bigint, interval) is
+comment on function pgq._note_leftover_jobs(bigint, bigint, interval, interval) is
 'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to
 be removed after that time; or, without a retention, takes such notes back.';
 
@@ -9365,6 +9488,7 @@ declare
     target_id bigint;
     store_id bigint;
     attempts_before integer;
+    retention_before interval;
 begin
     loop
         perform
@@ -9389,6 +9513,7 @@ begin
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
     attempts_before := settings.max_attempts;
+    retention_before := settings.retention;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -9430,7 +9555,7 @@ begin
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
-    perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
+    perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
         insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
@@ -9541,7 +9666,7 @@ begin
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
-    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, '0');
+    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
 end
 $$;
 
@@ -19729,6 +19854,8 @@ declare
     removed bigint;
     archived bigint;
 begin
+    perform pgq._void_leftovers();
+
     for target in
         select o.*
         from pgq.leftover as o
@@ -20102,6 +20229,8 @@ declare
     class_id bigint;
     sealed integer;
     met_lock boolean := false;
+    -- One call does so many: it keeps locks on the leaves that it makes.
+    room integer := 100;
 begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
@@ -20117,6 +20246,7 @@ begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment, not met_lock);
             if sealed is not null then
                 return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
+                room := room - 1;
             end if;
         exception
             when lock_not_available then
@@ -20124,13 +20254,18 @@ begin
                 met_lock := true;
                 return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
+
+        if room = 0 then
+            return next row('more', 'sealing', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
 'The part of cleanup that moves storage classes to a new segment, and removes those out of
-use.';
+use. It seals 100 at most.';
 
 -- ==== sql/retention/_truncate_segment.sql
 
@@ -20193,6 +20328,9 @@ declare
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
+    -- One call does so many: it keeps locks on all of their tables.
+    room integer := 100;
+    unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
     update pgq.segment as s
@@ -20253,7 +20391,7 @@ begin
             if budget > 0 then
                 return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             else
-                return next row('more', 'truncation', 1)::pgq.cleanup_action;
+                unfinished := true;
             end if;
             continue;
         end if;
@@ -20267,14 +20405,21 @@ begin
             from pgq._truncate_segment(target.segment, not met_reader) as r
         loop
             met_reader := met_reader or report.action = 'segment busy';
+            room := room - (report.action = 'segment truncated')::integer;
             return next report;
         end loop;
+        exit when room = 0;
     end loop;
+
+    if unfinished or room = 0 then
+        return next row('more', 'truncation', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 
 comment on function pgq._truncate_segments(timestamptz) is
-'The part of cleanup that empties closed segments whose messages are older than their retention.';
+'The part of cleanup that empties closed segments whose messages are older than their retention,
+100 at most.';
 
 -- ==== sql/retention/cleanup.sql
 

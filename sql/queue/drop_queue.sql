@@ -67,7 +67,7 @@ begin
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
-    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, '0');
+    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
 end
 $$;
 
