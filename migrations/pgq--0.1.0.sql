@@ -811,7 +811,8 @@ create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     lowered_xid xid8 not null,
     horizon xid8,
-    marked_id bigint not null
+    marked_id bigint not null,
+    missed_id bigint
 );
 
 comment on table pgq.lowered_queue is
@@ -821,6 +822,8 @@ comment on column pgq.lowered_queue.lowered_xid is
 comment on column pgq.lowered_queue.horizon is
 'From this transaction on none knows it; null: cleanup has not found out yet.';
 comment on column pgq.lowered_queue.marked_id is 'Up to which job_id it is done.';
+comment on column pgq.lowered_queue.missed_id is
+'The first job_id that somebody had locked meanwhile: it begins there again; null: none.';
 
 create sequence pgq.job_id as bigint cache 1;
 
@@ -3601,8 +3604,6 @@ begin
         select
             p.partition_id,
             t.topic,
-            t.partitions,
-            t.notify,
             row(
                 p.partition,
                 p.partition_id,
@@ -3624,13 +3625,16 @@ begin
         limit _settle_partitions.max_partitions
         for no key update of p skip locked
     loop
-        -- Its keys go by the row of partition 0, so this change comes for all at once.
+        -- Its keys go by the row of partition 0, so this change comes for all at once. A new
+        -- statement: the topic may have been altered since this one looked.
         update pgq.partition as p
         set
-            partitions = place.partitions,
-            ring = pgq._free_ring(p.topic, p.partition, place.partitions),
-            notify = place.notify
-        where p.partition_id = place.partition_id;
+            partitions = t.partitions,
+            ring = pgq._free_ring(p.topic, p.partition, t.partitions),
+            notify = t.notify
+        from pgq.topic as t
+        where p.partition_id = place.partition_id
+            and t.topic_id = p.topic_id;
 
         perform pgq._enter_segment(place.topic, place.state);
         settled := settled + 1;
@@ -4098,6 +4102,8 @@ begin
     order by l.consumer_group, l.partition
     for update;
 
+    perform pgq._check_positions(drop_topic.topic collate "C", null);
+
     target := pgq._lock_topic(drop_topic.topic collate "C");
 
     group_ids := array(
@@ -4371,6 +4377,10 @@ begin
             and l.consumer_group = drop_group.consumer_group collate "C"
         order by l.partition
         for update;
+
+        perform pgq._check_positions(
+            drop_group.topic collate "C", drop_group.consumer_group
+        );
 
         perform
         from pgq.topic as t
@@ -6406,6 +6416,33 @@ $$;
 comment on function pgq._keep_position(pgq._group_state) is
 'For a call that changes nothing: above READ COMMITTED it notes the position as it is all the same,
 so that a snapshot that does not show the newest one raises 40001.';
+
+-- ==== sql/log/_check_positions.sql
+
+create function pgq._check_positions(topic text, consumer_group text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- What the snapshot does not show of a journal would stay behind for ever.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform pgq._keep_position(
+            pgq._lock_group(l.topic, l.consumer_group, l.partition, false)
+        )
+        from pgq.group_partition as l
+        where l.topic = _check_positions.topic
+            and l.consumer_group
+            = coalesce(_check_positions.consumer_group, l.consumer_group);
+    end if;
+end
+$$;
+
+comment on function pgq._check_positions(text, text) is
+'Called before the positions of a group, or of all groups of a topic, are removed and when their
+rows are locked: above READ COMMITTED it raises 40001 when the snapshot does not show them all.';
 
 -- ==== sql/log/_claim_any.sql
 
@@ -8927,6 +8964,54 @@ comment on function pgq._clean_positions() is
 'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows. It removes
 20000 rows at most.';
 
+-- ==== sql/log/_void_leftovers.sql
+
+create function pgq._void_leftovers()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.leftover;
+begin
+    for target in
+        select o.*
+        from pgq.leftover as o
+        inner join pgq.partition as p on p.partition_id = o.partition_id
+        inner join pgq.segment_range as r
+            on r.partition_id = o.partition_id
+            and r.first_offset = o.first_offset
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where c.retention is null
+        for update of o skip locked
+    loop
+        -- A new statement: before the lock, the topic may have got a retention again, or another
+        -- cleanup may have hidden this.
+        delete from pgq.leftover as o
+        where o.partition_id = target.partition_id
+            and o.segment = target.segment
+            and o.first_offset = target.first_offset
+            and exists (
+                select
+                from pgq.partition as p
+                inner join pgq.segment_range as r on r.partition_id = p.partition_id
+                inner join pgq.topic as t on t.topic_id = p.topic_id
+                inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+                where p.partition_id = o.partition_id
+                    and r.first_offset = o.first_offset
+                    and c.retention is null
+            );
+    end loop;
+end
+$$;
+
+comment on function pgq._void_leftovers() is
+'Takes back what alter_topic could not when a topic lost its retention: notes that a partition left
+in a transaction that was still open, or that is younger than the snapshot of that call.';
+
 -- ==== sql/log/_hide_leftover.sql
 
 create function pgq._hide_leftover(leftover pgq.leftover)
@@ -8975,12 +9060,36 @@ as $$
 #variable_conflict use_column
 begin
     -- Older messages that were to be kept longer, before the retention became shorter, go from
-    -- sight with it.
-    delete from pgq.segment_range as r
-    using pgq.segment_range as s
-    where s.segment = _forget_segment.segment
-        and r.partition_id = s.partition_id
-        and r.first_offset <= s.first_offset;
+    -- sight with it. Those that were stored without a retention stand where nothing is emptied, so
+    -- they are noted to be removed.
+    with gone as (
+        delete from pgq.segment_range as r
+        using pgq.segment_range as s
+        where s.segment = _forget_segment.segment
+            and r.partition_id = s.partition_id
+            and r.first_offset <= s.first_offset
+        returning r.*
+    )
+
+    insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+    select
+        o.stored_partition_id,
+        o.segment,
+        o.first_offset - o.shift,
+        (
+            select min(n.first_offset)
+            from pgq.segment_range as n
+            where n.partition_id = o.partition_id
+                and n.first_offset > o.first_offset
+        ) - 1 - o.shift,
+        pgq._clock()
+    from gone as o
+    inner join pgq.segment as g on g.segment = o.segment
+    inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+    where c.retention is null
+        and o.segment <> _forget_segment.segment
+    on conflict (partition_id, segment, first_offset) do update
+    set remove_at = least(leftover.remove_at, excluded.remove_at);
 end
 $$;
 
@@ -9266,7 +9375,12 @@ comment on function pgq._queue_info(text) is
 
 -- ==== sql/queue/_note_leftover_jobs.sql
 
-create function pgq._note_leftover_jobs(queue_id bigint, partition_id bigint, retention interval)
+create function pgq._note_leftover_jobs(
+    queue_id bigint,
+    partition_id bigint,
+    retention_before interval,
+    retention interval
+)
 returns void
 language plpgsql
 volatile
@@ -9277,6 +9391,17 @@ begin
     if _note_leftover_jobs.retention is null then
         -- Kept for ever again.
         delete from pgq.leftover as o
+        where o.queue_id = _note_leftover_jobs.queue_id;
+        return;
+    end if;
+
+    if _note_leftover_jobs.retention_before is not null then
+        -- What it stored without one was noted when it got the one before.
+        update pgq.leftover as o
+        set
+            remove_at = least(o.remove_at, pgq._clock() + _note_leftover_jobs.retention),
+            noted_xid = pg_current_xact_id(),
+            horizon = null
         where o.queue_id = _note_leftover_jobs.queue_id;
         return;
     end if;
@@ -9295,6 +9420,7 @@ begin
     from pgq.segment as g
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
+        and c.owner_id is null
     on conflict (partition_id, segment, first_offset) do update
     set
         remove_at = least(leftover.remove_at, excluded.remove_at),
@@ -9303,7 +9429,7 @@ begin
 end
 $$;
 
-comment on function pgq._note_leftover_jobs(bigint, bigint, interval) is
+comment on function pgq._note_leftover_jobs(bigint, bigint, interval, interval) is
 'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to
 be removed after that time; or, without a retention, takes such notes back.';
 
@@ -9558,6 +9684,7 @@ declare
     target_id bigint;
     store_id bigint;
     attempts_before integer;
+    retention_before interval;
 begin
     loop
         perform
@@ -9582,6 +9709,7 @@ begin
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
     attempts_before := settings.max_attempts;
+    retention_before := settings.retention;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -9623,7 +9751,7 @@ begin
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
-    perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
+    perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
         insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
@@ -9631,7 +9759,8 @@ begin
         on conflict (queue_id) do update
         set lowered_xid = excluded.lowered_xid,
             horizon = null,
-            marked_id = excluded.marked_id;
+            marked_id = excluded.marked_id,
+            missed_id = null;
     end if;
 
     return query
@@ -9695,8 +9824,9 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced
-    -- while this waits for it is found by the next turn; what is enqueued from now on, by cleanup.
+    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced, or
+    -- redriven, while this waits for it is found by the next turn; what is enqueued from now on, by
+    -- cleanup.
     loop
         with doomed as materialized (
             select j.job_id
@@ -9710,6 +9840,18 @@ begin
         using doomed as d
         where j.job_id = d.job_id;
 
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+
+        delete from pgq.dead_job as d
+        using doomed as g
+        where d.job_id = g.job_id;
+
         exit when not exists (
             select
             from pgq.job as j
@@ -9717,12 +9859,10 @@ begin
                 and j.job_id <= newest_id
         );
     end loop;
-    delete from pgq.dead_job as d
-    where d.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
-    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, '0');
+    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
 end
 $$;
 
@@ -9841,10 +9981,9 @@ as $$
 #variable_conflict use_column
 declare
     target_id bigint;
-    dead bigint;
     newest_id bigint;
-    removed bigint;
-    alive bigint := 0;
+    gone bigint;
+    removed bigint := 0;
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -9868,11 +10007,12 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- Dead letters come last: a job that dies while this waits for its row is then among them. In
-    -- the order of their ids, as everywhere where several jobs are locked. A row that is replaced
-    -- by a new one while this waits for it is found by the next turn.
-    if purge_queue.all_jobs then
-        loop
+    -- In the order of their ids, as everywhere where several jobs are locked. Dead letters come
+    -- last: a job that dies while this waits for its row is then among them. A row that is replaced
+    -- by a new one, or a letter that is redriven, while this waits for it is found by the next
+    -- turn.
+    loop
+        if purge_queue.all_jobs then
             with doomed as materialized (
                 select j.job_id
                 from pgq.job as j
@@ -9885,23 +10025,34 @@ begin
             delete from pgq.job as j
             using doomed as d
             where j.job_id = d.job_id;
-            get diagnostics removed = row_count;
+            get diagnostics gone = row_count;
+            removed := removed + gone;
+        end if;
 
-            alive := alive + removed;
-            exit when not exists (
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target_id
+            order by d.job_id
+            for update
+        )
+
+        delete from pgq.dead_job as d
+        using doomed as g
+        where d.job_id = g.job_id;
+        get diagnostics gone = row_count;
+        removed := removed + gone;
+
+        exit when purge_queue.all_jobs is not true
+            or not exists (
                 select
                 from pgq.job as j
                 where j.queue_id = target_id
                     and j.job_id <= newest_id
             );
-        end loop;
-    end if;
+    end loop;
 
-    delete from pgq.dead_job as d
-    where d.queue_id = target_id;
-    get diagnostics dead = row_count;
-
-    return dead + alive;
+    return removed;
 end
 $$;
 
@@ -15658,6 +15809,21 @@ begin
         return;
     end if;
 
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
+        -- marked what had as many; the lock then raises 40001.
+        perform
+        from pgq.queue as q
+        where q.queue_id = any(array(
+            select j.queue_id
+            from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _nack.lease_token
+            limit 1
+        ))
+        for share;
+    end if;
+
     while cardinality(rest) > 0 loop
         -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs.
@@ -16016,6 +16182,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.queue;
+    letters bigint[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -16040,19 +16207,23 @@ begin
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
-    -- The queue is written as it stands in no index: for one letter, an old plan might walk all.
+    -- In the order of their ids, as everywhere where several are locked.
+    letters := case
+        when redrive.job_id is not null then array[redrive.job_id]
+        else array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+    end;
+
+    -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
+    -- index, for the same reason.
     with revived as (
         delete from pgq.dead_job as d
-        using (
-            select redrive.job_id as wanted
-            where redrive.job_id is not null
-            union all
-            select e.job_id
-            from pgq.dead_job as e
-            where e.queue_id = target.queue_id
-                and redrive.job_id is null
-        ) as w
-        where d.job_id = w.wanted
+        where d.job_id = any(letters)
             and d.queue_id + 0 = target.queue_id
         returning d.*
     )
@@ -16663,26 +16834,34 @@ begin
         set last_attempt = true
         where j.job_id = any(marked);
 
-        if cardinality(marked) < cardinality(wanted) then
-            -- Somebody has one locked, or has just replaced it: the next cleanup looks again.
-            update pgq.lowered_queue as n
-            set marked_id = (
-                select min(w.job_id) - 1
+        -- Somebody has one locked, or has just replaced it: it is looked at again when the others
+        -- are done, and by the next cleanup at the earliest.
+        note.missed_id := least(
+            note.missed_id,
+            (
+                select min(w.job_id)
                 from (select unnest(wanted) except select unnest(marked)) as w (job_id)
             )
+        );
+        if seen = budget then
+            update pgq.lowered_queue as n
+            set
+                marked_id = last_id,
+                missed_id = note.missed_id
             where n.queue_id = note.queue_id;
-        elsif seen < budget then
+            return cardinality(marked) > 0 or note.missed_id is null;
+        end if;
+        budget := budget - seen;
+
+        if note.missed_id is null then
             delete from pgq.lowered_queue as n
             where n.queue_id = note.queue_id;
         else
             update pgq.lowered_queue as n
-            set marked_id = last_id
+            set
+                marked_id = note.missed_id - 1,
+                missed_id = null
             where n.queue_id = note.queue_id;
-        end if;
-
-        budget := budget - seen;
-        if budget = 0 then
-            return cardinality(marked) = cardinality(wanted);
         end if;
     end loop;
     return false;
@@ -16982,6 +17161,7 @@ begin
     select r.*
     from pgq._sweep_floors() as r;
 
+    -- A letter that somebody redrives or purges is left to them.
     for report in
         with old as materialized (
             select d.job_id
@@ -16993,6 +17173,7 @@ begin
                     and e.died_at <= _clean_jobs.moment - q.retention
                 order by e.died_at
                 limit batch
+                for update skip locked
             ) as d
             limit batch
         ),
@@ -17038,9 +17219,32 @@ begin
         limit batch
     ));
     get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    with recursive having_letters as (
+        (select d.queue_id from pgq.dead_job as d order by d.queue_id limit 1)
+        union all
+        select (
+            select d.queue_id
+            from pgq.dead_job as d
+            where d.queue_id > h.queue_id
+            order by d.queue_id
+            limit 1
+        )
+        from having_letters as h
+        where h.queue_id is not null
+    )
 
     delete from pgq.dead_job as d
-    where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
+    where d.job_id = any(array(
+        select e.job_id
+        from having_letters as h
+        inner join pgq.dead_job as e on e.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
 
     -- A drop above READ COMMITTED did not see the newest floors. From behind: there the newest row
     -- of a queue comes before what older ones have left in the index.
@@ -17065,7 +17269,7 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
-    if unfinished or removed = batch then
+    if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
 end
@@ -21672,6 +21876,8 @@ declare
     removed bigint;
     archived bigint;
 begin
+    perform pgq._void_leftovers();
+
     for target in
         select o.*
         from pgq.leftover as o
@@ -22045,6 +22251,8 @@ declare
     class_id bigint;
     sealed integer;
     met_lock boolean := false;
+    -- One call does so many: it keeps locks on the leaves that it makes.
+    room integer := 100;
 begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
@@ -22060,6 +22268,7 @@ begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment, not met_lock);
             if sealed is not null then
                 return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
+                room := room - 1;
             end if;
         exception
             when lock_not_available then
@@ -22067,13 +22276,18 @@ begin
                 met_lock := true;
                 return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
+
+        if room = 0 then
+            return next row('more', 'sealing', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
 'The part of cleanup that moves storage classes to a new segment, and removes those out of
-use.';
+use. It seals 100 at most.';
 
 -- ==== sql/retention/_truncate_segment.sql
 
@@ -22136,6 +22350,9 @@ declare
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
+    -- One call does so many: it keeps locks on all of their tables.
+    room integer := 100;
+    unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
     update pgq.segment as s
@@ -22196,7 +22413,7 @@ begin
             if budget > 0 then
                 return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             else
-                return next row('more', 'truncation', 1)::pgq.cleanup_action;
+                unfinished := true;
             end if;
             continue;
         end if;
@@ -22210,14 +22427,21 @@ begin
             from pgq._truncate_segment(target.segment, not met_reader) as r
         loop
             met_reader := met_reader or report.action = 'segment busy';
+            room := room - (report.action = 'segment truncated')::integer;
             return next report;
         end loop;
+        exit when room = 0;
     end loop;
+
+    if unfinished or room = 0 then
+        return next row('more', 'truncation', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 
 comment on function pgq._truncate_segments(timestamptz) is
-'The part of cleanup that empties closed segments whose messages are older than their retention.';
+'The part of cleanup that empties closed segments whose messages are older than their retention,
+100 at most.';
 
 -- ==== sql/retention/cleanup.sql
 

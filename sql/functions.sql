@@ -75,6 +75,7 @@
 \ir log/_lock_group.sql
 \ir log/_append_position.sql
 \ir log/_keep_position.sql
+\ir log/_check_positions.sql
 \ir log/_claim_any.sql
 \ir log/_claim.sql
 \ir log/claim_offsets.sql
@@ -89,6 +90,7 @@
 
 -- The log: cleaning
 \ir log/_clean_positions.sql
+\ir log/_void_leftovers.sql
 \ir log/_hide_leftover.sql
 \ir log/_forget_segment.sql
 

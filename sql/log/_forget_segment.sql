@@ -7,12 +7,36 @@ as $$
 #variable_conflict use_column
 begin
     -- Older messages that were to be kept longer, before the retention became shorter, go from
-    -- sight with it.
-    delete from pgq.segment_range as r
-    using pgq.segment_range as s
-    where s.segment = _forget_segment.segment
-        and r.partition_id = s.partition_id
-        and r.first_offset <= s.first_offset;
+    -- sight with it. Those that were stored without a retention stand where nothing is emptied, so
+    -- they are noted to be removed.
+    with gone as (
+        delete from pgq.segment_range as r
+        using pgq.segment_range as s
+        where s.segment = _forget_segment.segment
+            and r.partition_id = s.partition_id
+            and r.first_offset <= s.first_offset
+        returning r.*
+    )
+
+    insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+    select
+        o.stored_partition_id,
+        o.segment,
+        o.first_offset - o.shift,
+        (
+            select min(n.first_offset)
+            from pgq.segment_range as n
+            where n.partition_id = o.partition_id
+                and n.first_offset > o.first_offset
+        ) - 1 - o.shift,
+        pgq._clock()
+    from gone as o
+    inner join pgq.segment as g on g.segment = o.segment
+    inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+    where c.retention is null
+        and o.segment <> _forget_segment.segment
+    on conflict (partition_id, segment, first_offset) do update
+    set remove_at = least(leftover.remove_at, excluded.remove_at);
 end
 $$;
 

@@ -13,8 +13,6 @@ begin
         select
             p.partition_id,
             t.topic,
-            t.partitions,
-            t.notify,
             row(
                 p.partition,
                 p.partition_id,
@@ -36,13 +34,16 @@ begin
         limit _settle_partitions.max_partitions
         for no key update of p skip locked
     loop
-        -- Its keys go by the row of partition 0, so this change comes for all at once.
+        -- Its keys go by the row of partition 0, so this change comes for all at once. A new
+        -- statement: the topic may have been altered since this one looked.
         update pgq.partition as p
         set
-            partitions = place.partitions,
-            ring = pgq._free_ring(p.topic, p.partition, place.partitions),
-            notify = place.notify
-        where p.partition_id = place.partition_id;
+            partitions = t.partitions,
+            ring = pgq._free_ring(p.topic, p.partition, t.partitions),
+            notify = t.notify
+        from pgq.topic as t
+        where p.partition_id = place.partition_id
+            and t.topic_id = p.topic_id;
 
         perform pgq._enter_segment(place.topic, place.state);
         settled := settled + 1;

@@ -20,6 +20,10 @@ begin
         order by l.partition
         for update;
 
+        perform pgq._check_positions(
+            drop_group.topic collate "C", drop_group.consumer_group
+        );
+
         perform
         from pgq.topic as t
         where t.topic = drop_group.topic collate "C"

@@ -19,6 +19,8 @@ begin
     order by l.consumer_group, l.partition
     for update;
 
+    perform pgq._check_positions(drop_topic.topic collate "C", null);
+
     target := pgq._lock_topic(drop_topic.topic collate "C");
 
     group_ids := array(

@@ -42,6 +42,7 @@ begin
     select r.*
     from pgq._sweep_floors() as r;
 
+    -- A letter that somebody redrives or purges is left to them.
     for report in
         with old as materialized (
             select d.job_id
@@ -53,6 +54,7 @@ begin
                     and e.died_at <= _clean_jobs.moment - q.retention
                 order by e.died_at
                 limit batch
+                for update skip locked
             ) as d
             limit batch
         ),
@@ -98,9 +100,32 @@ begin
         limit batch
     ));
     get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    with recursive having_letters as (
+        (select d.queue_id from pgq.dead_job as d order by d.queue_id limit 1)
+        union all
+        select (
+            select d.queue_id
+            from pgq.dead_job as d
+            where d.queue_id > h.queue_id
+            order by d.queue_id
+            limit 1
+        )
+        from having_letters as h
+        where h.queue_id is not null
+    )
 
     delete from pgq.dead_job as d
-    where not exists (select from pgq.queue as q where q.queue_id = d.queue_id);
+    where d.job_id = any(array(
+        select e.job_id
+        from having_letters as h
+        inner join pgq.dead_job as e on e.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
 
     -- A drop above READ COMMITTED did not see the newest floors. From behind: there the newest row
     -- of a queue comes before what older ones have left in the index.
@@ -125,7 +150,7 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
-    if unfinished or removed = batch then
+    if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
 end

@@ -77,26 +77,34 @@ begin
         set last_attempt = true
         where j.job_id = any(marked);
 
-        if cardinality(marked) < cardinality(wanted) then
-            -- Somebody has one locked, or has just replaced it: the next cleanup looks again.
-            update pgq.lowered_queue as n
-            set marked_id = (
-                select min(w.job_id) - 1
+        -- Somebody has one locked, or has just replaced it: it is looked at again when the others
+        -- are done, and by the next cleanup at the earliest.
+        note.missed_id := least(
+            note.missed_id,
+            (
+                select min(w.job_id)
                 from (select unnest(wanted) except select unnest(marked)) as w (job_id)
             )
+        );
+        if seen = budget then
+            update pgq.lowered_queue as n
+            set
+                marked_id = last_id,
+                missed_id = note.missed_id
             where n.queue_id = note.queue_id;
-        elsif seen < budget then
+            return cardinality(marked) > 0 or note.missed_id is null;
+        end if;
+        budget := budget - seen;
+
+        if note.missed_id is null then
             delete from pgq.lowered_queue as n
             where n.queue_id = note.queue_id;
         else
             update pgq.lowered_queue as n
-            set marked_id = last_id
+            set
+                marked_id = note.missed_id - 1,
+                missed_id = null
             where n.queue_id = note.queue_id;
-        end if;
-
-        budget := budget - seen;
-        if budget = 0 then
-            return cardinality(marked) = cardinality(wanted);
         end if;
     end loop;
     return false;

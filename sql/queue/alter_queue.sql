@@ -27,6 +27,7 @@ declare
     target_id bigint;
     store_id bigint;
     attempts_before integer;
+    retention_before interval;
 begin
     loop
         perform
@@ -51,6 +52,7 @@ begin
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
     attempts_before := settings.max_attempts;
+    retention_before := settings.retention;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -92,7 +94,7 @@ begin
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
-    perform pgq._note_leftover_jobs(target_id, store_id, settings.retention);
+    perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
         insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
@@ -100,7 +102,8 @@ begin
         on conflict (queue_id) do update
         set lowered_xid = excluded.lowered_xid,
             horizon = null,
-            marked_id = excluded.marked_id;
+            marked_id = excluded.marked_id,
+            missed_id = null;
     end if;
 
     return query

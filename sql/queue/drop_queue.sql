@@ -29,8 +29,9 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced
-    -- while this waits for it is found by the next turn; what is enqueued from now on, by cleanup.
+    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced, or
+    -- redriven, while this waits for it is found by the next turn; what is enqueued from now on, by
+    -- cleanup.
     loop
         with doomed as materialized (
             select j.job_id
@@ -44,6 +45,18 @@ begin
         using doomed as d
         where j.job_id = d.job_id;
 
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+
+        delete from pgq.dead_job as d
+        using doomed as g
+        where d.job_id = g.job_id;
+
         exit when not exists (
             select
             from pgq.job as j
@@ -51,12 +64,10 @@ begin
                 and j.job_id <= newest_id
         );
     end loop;
-    delete from pgq.dead_job as d
-    where d.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
-    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, '0');
+    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
 end
 $$;
 

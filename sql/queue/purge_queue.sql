@@ -17,10 +17,9 @@ as $$
 #variable_conflict use_column
 declare
     target_id bigint;
-    dead bigint;
     newest_id bigint;
-    removed bigint;
-    alive bigint := 0;
+    gone bigint;
+    removed bigint := 0;
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -44,11 +43,12 @@ begin
     into newest_id
     from pgq.job_id as s;
 
-    -- Dead letters come last: a job that dies while this waits for its row is then among them. In
-    -- the order of their ids, as everywhere where several jobs are locked. A row that is replaced
-    -- by a new one while this waits for it is found by the next turn.
-    if purge_queue.all_jobs then
-        loop
+    -- In the order of their ids, as everywhere where several jobs are locked. Dead letters come
+    -- last: a job that dies while this waits for its row is then among them. A row that is replaced
+    -- by a new one, or a letter that is redriven, while this waits for it is found by the next
+    -- turn.
+    loop
+        if purge_queue.all_jobs then
             with doomed as materialized (
                 select j.job_id
                 from pgq.job as j
@@ -61,23 +61,34 @@ begin
             delete from pgq.job as j
             using doomed as d
             where j.job_id = d.job_id;
-            get diagnostics removed = row_count;
+            get diagnostics gone = row_count;
+            removed := removed + gone;
+        end if;
 
-            alive := alive + removed;
-            exit when not exists (
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target_id
+            order by d.job_id
+            for update
+        )
+
+        delete from pgq.dead_job as d
+        using doomed as g
+        where d.job_id = g.job_id;
+        get diagnostics gone = row_count;
+        removed := removed + gone;
+
+        exit when purge_queue.all_jobs is not true
+            or not exists (
                 select
                 from pgq.job as j
                 where j.queue_id = target_id
                     and j.job_id <= newest_id
             );
-        end loop;
-    end if;
+    end loop;
 
-    delete from pgq.dead_job as d
-    where d.queue_id = target_id;
-    get diagnostics dead = row_count;
-
-    return dead + alive;
+    return removed;
 end
 $$;
 

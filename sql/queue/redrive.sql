@@ -17,6 +17,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.queue;
+    letters bigint[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -41,19 +42,23 @@ begin
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
 
-    -- The queue is written as it stands in no index: for one letter, an old plan might walk all.
+    -- In the order of their ids, as everywhere where several are locked.
+    letters := case
+        when redrive.job_id is not null then array[redrive.job_id]
+        else array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+    end;
+
+    -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
+    -- index, for the same reason.
     with revived as (
         delete from pgq.dead_job as d
-        using (
-            select redrive.job_id as wanted
-            where redrive.job_id is not null
-            union all
-            select e.job_id
-            from pgq.dead_job as e
-            where e.queue_id = target.queue_id
-                and redrive.job_id is null
-        ) as w
-        where d.job_id = w.wanted
+        where d.job_id = any(letters)
             and d.queue_id + 0 = target.queue_id
         returning d.*
     )

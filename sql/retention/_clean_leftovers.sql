@@ -15,6 +15,8 @@ declare
     removed bigint;
     archived bigint;
 begin
+    perform pgq._void_leftovers();
+
     for target in
         select o.*
         from pgq.leftover as o

@@ -9,6 +9,8 @@ declare
     class_id bigint;
     sealed integer;
     met_lock boolean := false;
+    -- One call does so many: it keeps locks on the leaves that it makes.
+    room integer := 100;
 begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
@@ -24,6 +26,7 @@ begin
             sealed := pgq._seal_segment(class_id, _seal_segments.moment, not met_lock);
             if sealed is not null then
                 return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
+                room := room - 1;
             end if;
         exception
             when lock_not_available then
@@ -31,10 +34,15 @@ begin
                 met_lock := true;
                 return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
+
+        if room = 0 then
+            return next row('more', 'sealing', 1)::pgq.cleanup_action;
+            exit;
+        end if;
     end loop;
 end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
 'The part of cleanup that moves storage classes to a new segment, and removes those out of
-use.';
+use. It seals 100 at most.';

@@ -11,6 +11,9 @@ declare
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
+    -- One call does so many: it keeps locks on all of their tables.
+    room integer := 100;
+    unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
     update pgq.segment as s
@@ -71,7 +74,7 @@ begin
             if budget > 0 then
                 return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             else
-                return next row('more', 'truncation', 1)::pgq.cleanup_action;
+                unfinished := true;
             end if;
             continue;
         end if;
@@ -85,11 +88,18 @@ begin
             from pgq._truncate_segment(target.segment, not met_reader) as r
         loop
             met_reader := met_reader or report.action = 'segment busy';
+            room := room - (report.action = 'segment truncated')::integer;
             return next report;
         end loop;
+        exit when room = 0;
     end loop;
+
+    if unfinished or room = 0 then
+        return next row('more', 'truncation', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 
 comment on function pgq._truncate_segments(timestamptz) is
-'The part of cleanup that empties closed segments whose messages are older than their retention.';
+'The part of cleanup that empties closed segments whose messages are older than their retention,
+100 at most.';

@@ -153,6 +153,28 @@ def test_a_batch_over_several_segments(
     assert sorted(results(ended, extended)[0]) == ids
 
 
+@pytest.mark.parametrize("function", ["redrive", "purge_queue", "drop_queue"])
+def test_all_dead_letters_beside_one_after_the_other(
+    connect: Connect, connection: Session, function: str
+) -> None:
+    """They died in the opposite order of their ids, in which another transaction redrives them."""
+    queue, ids, token = _leased(connection, max_attempts=1)
+    ids = sorted(ids)
+    for job_id in ids[::-1]:
+        assert connection.nack(job_id=job_id, lease_token=token)
+    owner, other = connect(), connect(autocommit=True)
+    assert owner.redrive(queue=queue, job_id=ids[0]) == 1
+    options = {} if function == "drop_queue" else {"all_jobs": True}
+    ended = blocked(connection, other, lambda: other.call(function, queue=queue, **options))
+    assert [owner.redrive(queue=queue, job_id=job_id) for job_id in ids[1:]] == [1, 1, 1]
+    owner.commit()
+    if function != "drop_queue":
+        assert results(ended) == [4 if function == "purge_queue" else 0]
+    results(ended)
+    left = row(connection, "select count(*) from pgq.job")
+    assert left == (4 if function == "redrive" else 0,)
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("function", BATCHES)
 def test_two_late_batches(connect: Connect, connection: Session, function: str, level: str) -> None:

@@ -103,6 +103,25 @@ def test_a_job_that_dies_while_it_is_purged(shared_connect: Connect, connection:
     assert stats(connection, queue) == {}
 
 
+def test_a_letter_that_is_redriven_while_it_is_purged(
+    shared_connect: Connect, connection: Session
+) -> None:
+    """Neither the letter nor the job is left, and what comes later is not meant."""
+    queue = new_queue(connection, max_attempts=1)
+    for _ in range(2):
+        enqueue(connection, queue)
+        job = claim_one(connection, queue)
+        assert connection.nack(job_id=job.job_id, lease_token=job.lease_token)
+    owner, purger = shared_connect(), shared_connect(autocommit=True)
+    assert owner.redrive(queue=queue, job_id=job.job_id) == 1
+    purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
+    wait_until_blocked(connection, purger.pid)
+    enqueue(connection, queue)
+    owner.commit()
+    assert purged.result(30) == 2
+    assert stats(connection, queue) == {"ready": 1}
+
+
 def test_a_job_that_is_acked_while_it_is_purged(
     shared_connect: Connect, connection: Session
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from support.clock import Clock
 from support.log import WAYS_TO_PUBLISH, committed_offsets, new_topic, newest, ways_to_publish
 from support.session import Connect, Session, refused
 from support.waiting import PATIENCE, blocked, started
@@ -299,3 +300,27 @@ def test_all_partitions_have_their_turn_after_more_were_added(
         [message] = connection.consume(topic=topic, max_messages=1, **READERS)
         read.add(message.partition)
     assert written == read == {0, 1, 2, 3}
+
+
+def test_partitions_that_are_moved_while_their_topic_is_altered(
+    connect: Connect, connection: Session, clock: Clock
+) -> None:
+    """They get what the topic says when they are moved, and not what it said a moment before."""
+    connection.create_topic(topic="many", partitions=60, retention="1 day")
+    connection.create_topic(topic="last", partitions=1, retention="2 days")
+    for topic in ("many", "last"):
+        connection.publish(topic=topic, payload=1, partition=0)
+    clock.advance("20 hours")
+    connection.cleanup()
+    holder, mover = connect(), connect(autocommit=True)
+    holder.execute("select from pgq.storage_class where retention = '1 day' for update")
+    moving = blocked(
+        connection, mover, lambda: mover.execute("select pgq._settle_partitions(null, 1000)")
+    )
+    connection.alter_topic(topic="last", partitions=3, notify=True)
+    holder.rollback()
+    moving.result(PATIENCE)
+    settings = connection.execute(
+        "select partitions, notify from pgq.partition where topic = 'last'"
+    ).fetchall()
+    assert settings == [(3, True)] * 3

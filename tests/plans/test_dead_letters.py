@@ -34,11 +34,20 @@ def test_one_of_many(reader: Reader, connection: Session) -> None:
     assert stats(connection, "work") == {"dead": LETTERS}
 
     later = Reader(connection.info.dsn)
-    for session, job_id in ((reader, ids[7]), (reader, -1), (later, ids[-7])):
+    connection.execute("vacuum analyze pgq.dead_job")
+    informed = Reader(connection.info.dsn)
+    for session, job_id in (
+        (reader, ids[7]),
+        (reader, -1),
+        (later, ids[-7]),
+        (informed, ids[9]),
+        (informed, -1),
+    ):
         assert session.call("redrive", queue="work", job_id=job_id) == [(int(job_id > 0),)]
         assert session.last.entries <= OVERHEAD
         assert not session.last.scanned
     later.close()
-    assert reader.call("redrive", queue="work", all_jobs=True) == [(LETTERS - 2,)]
+    informed.close()
+    assert reader.call("redrive", queue="work", all_jobs=True) == [(LETTERS - 3,)]
     assert not reader.last.scanned
     assert stats(connection, "work") == {"ready": LETTERS}

@@ -193,3 +193,24 @@ def test_it_passes_by_jobs_that_others_hold(
     assert ("jobs expired", queue, 2) in connection.cleanup()
     session.commit()
     assert ("jobs expired", queue, 1) in connection.cleanup()
+
+
+def test_it_passes_by_letters_that_others_redrive(
+    connect: Connect, connection: Session, clock: Clock
+) -> None:
+    """All else of it is done meanwhile."""
+    queue = new_queue(connection, max_attempts=1, retention="1 day", no_limit=["job_ttl"])
+    other = new_queue(connection, job_ttl="1 hour")
+    enqueue_many(connection, queue, 3)
+    enqueue(connection, other)
+    jobs = claim(connection, queue, 3)
+    for job in jobs:
+        assert connection.nack(job_id=job.job_id, lease_token=job.lease_token)
+    clock.advance("2 days")
+    owner = connect()
+    assert owner.redrive(queue=queue, job_id=jobs[0].job_id) == 1
+    done = connection.cleanup()
+    assert ("jobs expired", other, 1) in done
+    assert ("dead letters removed", queue, 2) in done
+    owner.commit()
+    assert stats(connection, queue) == {"ready": 1}

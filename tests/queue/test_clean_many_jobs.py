@@ -96,6 +96,12 @@ def _paused_without_limits(connection: Session, clock: Clock) -> None:
     connection.pause_queue(queue=queue)
 
 
+def _dead(connection: Session, clock: Clock) -> None:
+    _leased_for_the_last_time(connection, clock)
+    clock.advance("2 hours")
+    assert sum(each["jobs died"] for each in _until_no_more(connection)) == WAITING
+
+
 KINDS = [
     _ready,
     _delayed,
@@ -103,6 +109,7 @@ KINDS = [
     _leased_for_the_last_time,
     _given_back_by_crashes,
     _paused_without_limits,
+    _dead,
 ]
 
 
@@ -298,6 +305,23 @@ def test_many_jobs_of_a_queue_that_is_gone(connection: Session) -> None:
     connection.execute("delete from pgq.queue")
     _until_no_more(connection)
     assert row(connection, "select count(*) from pgq.job") == (0,)
+
+
+def test_many_dead_letters_of_a_queue_that_is_gone(connection: Session, clock: Clock) -> None:
+    """As a drop leaves them that did not see them; none of the other queues goes."""
+    queue, other = (new_queue(connection, max_attempts=1) for _ in range(2))
+    for each, number in ((queue, 20_000), (other, 10)):
+        enqueue_many(connection, each, number)
+        assert len(claim(connection, each, number)) == number
+    clock.advance("31 seconds")
+    _until_no_more(connection)
+    connection.execute("delete from pgq.queue where queue = %s", [queue])
+    left = []
+    for _ in range(3):
+        connection.cleanup()
+        left += row(connection, "select count(*) from pgq.dead_job")
+    assert left == [10_010, 10, 10]
+    assert stats(connection, other) == {"dead": 10}
 
 
 def test_many_that_have_had_all_attempts_since_it_was_lowered(connection: Session) -> None:

@@ -143,6 +143,25 @@ def test_a_snapshot_that_shows_the_limit_before(
     assert _letters(connection, queue) == [(job_id, 2, RAN_OUT)]
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_snapshot_of_when_it_was_raised(
+    connect: Connect, connection: Session, queue: str, level: str
+) -> None:
+    """Its nack comes when the old limit holds again: it has to try again, and the job dies."""
+    connection.alter_queue(queue=queue, max_attempts=2)
+    job_id = _tried(connection, queue, 1)
+    job = claim_one(connection, queue, label="B")
+    connection.alter_queue(queue=queue, max_attempts=5)
+    worker = old_session(connect, level)
+    connection.alter_queue(queue=queue, max_attempts=2)
+    connection.cleanup()
+    assert answer_of(worker, lambda: _nack(worker, job, "boom")) == TRY_AGAIN
+    _nack(worker, job, "boom")
+    worker.commit()
+    connection.cleanup()
+    assert _letters(connection, queue) == [(job_id, 2, "boom")]
+
+
 def test_it_goes_on_where_it_was(connection: Session, queue: str) -> None:
     """A piece of all jobs at a time, and only those of the queue."""
     other = new_queue(connection, no_limit=["max_attempts"])
@@ -163,6 +182,34 @@ def test_it_goes_on_where_it_was(connection: Session, queue: str) -> None:
     connection.cleanup()
     assert len(_letters(connection, queue)) == 3
     assert _letters(connection, other) == []
+
+
+def test_one_that_is_locked_for_long(connect: Connect, connection: Session) -> None:
+    """The others are done meanwhile, in pieces, and those of other queues; then it is."""
+    queue, other = (new_queue(connection, no_limit=["max_attempts"]) for _ in range(2))
+    enqueue_many(connection, queue, 5)
+    enqueue_many(connection, other, 1)
+    jobs = claim(connection, queue, 5)
+    claim_one(connection, other)
+    for each in (queue, other):
+        connection.alter_queue(queue=each, max_attempts=1)
+    mark = "select pgq._mark_exhausted(pg_current_snapshot(), pg_current_xact_id(), 2)"
+    earlier, worker = connect(), connect()
+    earlier.execute("select pg_current_xact_id()")
+    assert row(connection, mark) == (False,)
+    # it comes later than that, and so it is not waited for
+    assert worker.extend_lease(job_id=jobs[0].job_id, lease_token=jobs[0].lease_token)
+    earlier.commit()
+    marked = "select array_agg(job_id order by job_id) from pgq.job where last_attempt"
+    more = [row(connection, mark)[0] for _ in range(30)]
+    assert more[0]
+    assert not any(more[-4:])
+    first, *others = (job.job_id for job in jobs)
+    assert row(connection, marked) == ([*others, others[-1] + 1],)
+    worker.commit()
+    while row(connection, "select count(*) from pgq.lowered_queue") != (0,):
+        connection.execute(mark)
+    assert row(connection, marked) == ([first, *others, others[-1] + 1],)
 
 
 def test_raised_again_in_time(connection: Session, queue: str) -> None:

@@ -1,0 +1,24 @@
+create function pgq._check_positions(topic text, consumer_group text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- What the snapshot does not show of a journal would stay behind for ever.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform pgq._keep_position(
+            pgq._lock_group(l.topic, l.consumer_group, l.partition, false)
+        )
+        from pgq.group_partition as l
+        where l.topic = _check_positions.topic
+            and l.consumer_group
+            = coalesce(_check_positions.consumer_group, l.consumer_group);
+    end if;
+end
+$$;
+
+comment on function pgq._check_positions(text, text) is
+'Called before the positions of a group, or of all groups of a topic, are removed and when their
+rows are locked: above READ COMMITTED it raises 40001 when the snapshot does not show them all.';
