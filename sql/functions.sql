@@ -12,6 +12,8 @@
 \ir shared/_check_batch.sql
 \ir shared/_check_lease_token.sql
 \ir shared/_check_no_limit.sql
+\ir shared/_check_idempotency_window.sql
+\ir shared/_check_idempotency_keys.sql
 \ir shared/_check_settings_equal.sql
 
 -- The message store and its segments
@@ -22,6 +24,16 @@
 \ir store/_segment_until.sql
 \ir store/_newest.sql
 \ir store/_is_kept.sql
+\ir store/_has_keys.sql
+
+-- The message store and its idempotency keys
+\ir store/_note_former_window.sql
+\ir store/_key_segments.sql
+\ir store/_find_keys.sql
+\ir store/_insert_keys.sql
+\ir store/_forget_keys.sql
+\ir store/_note_keys.sql
+\ir store/_place_keys.sql
 
 -- The log: what is wrong with an argument
 \ir log/_fail_unknown_topic.sql
@@ -68,6 +80,7 @@
 \ir log/_free_ring.sql
 \ir log/_lock_partition.sql
 \ir log/_publish_spread.sql
+\ir log/_publish_keyed.sql
 \ir log/publish_batch.sql
 \ir log/publish.sql
 
@@ -118,6 +131,7 @@
 
 -- The queue: jobs in
 \ir queue/_due_at.sql
+\ir queue/_enqueue_keyed.sql
 \ir queue/enqueue.sql
 \ir queue/enqueue_batch.sql
 
@@ -260,6 +274,7 @@
 
 -- Retention
 \ir retention/_clean_leftovers.sql
+\ir retention/_clean_windows.sql
 \ir retention/_close_segments.sql
 \ir retention/_class_in_use.sql
 \ir retention/_segment_due.sql

@@ -1,4 +1,9 @@
-create function pgq._check_topic_settings(partitions integer, retention interval, max_bytes bigint)
+create function pgq._check_topic_settings(
+    partitions integer,
+    retention interval,
+    max_bytes bigint,
+    idempotency_window interval
+)
 returns void
 language plpgsql
 immutable
@@ -7,6 +12,7 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_count('partitions', _check_topic_settings.partitions, 1, 1024);
+    perform pgq._check_idempotency_window(_check_topic_settings.idempotency_window);
     if _check_topic_settings.retention is not null then
         perform pgq._check_interval('retention', _check_topic_settings.retention, false);
     end if;
@@ -18,5 +24,5 @@ begin
 end
 $$;
 
-comment on function pgq._check_topic_settings(integer, interval, bigint) is
+comment on function pgq._check_topic_settings(integer, interval, bigint, interval) is
 'Refuses settings that a topic cannot have (22004, 22023).';

@@ -4,6 +4,7 @@ create function pgq.alter_topic(
     retention interval default null,
     max_bytes bigint default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.topic_info
@@ -46,6 +47,9 @@ begin
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
     settings.notify := coalesce(alter_topic.notify, settings.notify);
+    settings.idempotency_window := coalesce(
+        alter_topic.idempotency_window, settings.idempotency_window
+    );
     if 'retention' = any(alter_topic.no_limit collate "C") then
         settings.retention := null;
     end if;
@@ -53,13 +57,20 @@ begin
         settings.max_bytes := null;
     end if;
     perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes
+        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
     if settings.partitions < target.partitions then
         raise exception 'argument "partitions" must not be lower than before'
             using errcode = '22023',
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
+
+    perform pgq._note_former_window(
+        p.partition_id, target.idempotency_window, settings.idempotency_window
+    )
+    from pgq.partition as p
+    where p.topic_id = target.topic_id
+        and p.partition = 0;
 
     previous := target.partitions;
     class := pgq._storage_class(
@@ -72,6 +83,7 @@ begin
         partitions = settings.partitions,
         storage_class_id = class.storage_class_id,
         notify = settings.notify,
+        idempotency_window = settings.idempotency_window,
         updated_at = pgq._clock()
     where t.topic_id = target.topic_id
     returning t.*
@@ -90,13 +102,16 @@ begin
 end
 $$;
 
-comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
+comment on function pgq.alter_topic(
+    text, integer, interval, bigint, boolean, interval, text[]
+) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
 before the change and after it, not across. A new retention or max_bytes is for messages published
 from now on; where there was no retention before, what is stored is kept for the new one from now
-on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts
-settings: retention, max_bytes.
+on. With a shorter one, what is older goes together with the first that it removes. A new
+idempotency_window counts for keys noted before as well, from when each was noted; but what was noted
+by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -4,6 +4,7 @@ create function pgq.create_topic(
     retention interval default null,
     max_bytes bigint default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.topic_info
@@ -37,8 +38,9 @@ begin
         settings.max_bytes := create_topic.max_bytes;
     end if;
     settings.notify := coalesce(create_topic.notify, false);
+    settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
     perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes
+        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
 
     -- One that is there is found without a lock.
@@ -62,7 +64,8 @@ begin
                 'partitions', create_topic.partitions,
                 'retention', create_topic.retention,
                 'max_bytes', create_topic.max_bytes,
-                'notify', create_topic.notify
+                'notify', create_topic.notify,
+                'idempotency_window', create_topic.idempotency_window
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -72,14 +75,23 @@ begin
     end if;
 
     class := pgq._storage_class(settings.retention, null, null);
-    insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
+    insert into pgq.topic (
+        topic,
+        partitions,
+        storage_class_id,
+        notify,
+        created_at,
+        updated_at,
+        idempotency_window
+    )
     values (
         create_topic.topic,
         settings.partitions,
         class.storage_class_id,
         settings.notify,
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        settings.idempotency_window
     )
     on conflict (topic) do nothing
     returning *
@@ -95,6 +107,7 @@ begin
             create_topic.retention,
             create_topic.max_bytes,
             create_topic.notify,
+            create_topic.idempotency_window,
             create_topic.no_limit
         ) as c;
         return;
@@ -114,7 +127,9 @@ begin
 end
 $$;
 
-comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
+comment on function pgq.create_topic(
+    text, integer, interval, bigint, boolean, interval, text[]
+) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
 several let publishers work side by side; use 1 only for one total order. retention: how long a
@@ -122,8 +137,9 @@ message is kept at least, and about a third longer at most; by default 7 days. m
 removes the oldest messages, a segment at a time, also before their retention is over, when all
 younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
-each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
-(messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
+each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
+message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
 different ones. So that it can be called at each start of an application, settings that are not
 given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is

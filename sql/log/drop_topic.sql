@@ -40,5 +40,6 @@ $$;
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -4,6 +4,7 @@ create function pgq.publish(
     key text default null,
     headers jsonb default null,
     partition integer default null,
+    idempotency_key text default null,
     body bytea default null
 )
 returns setof pgq.publish_result
@@ -32,9 +33,26 @@ declare
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
+        or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         perform pgq._check_content(publish.payload, publish.headers, publish.body);
+
+        if publish.idempotency_key is not null then
+            perform pgq._check_idempotency_keys(array[publish.idempotency_key collate "C"], 1);
+            return query
+            select k.partition, k.log_offset, k.duplicate
+            from pgq._publish_keyed(
+                publish.topic collate "C",
+                case when publish.payload is not null then array[publish.payload] end,
+                array[publish.key],
+                array[publish.headers],
+                publish.partition,
+                array[publish.idempotency_key],
+                case when publish.body is not null then array[publish.body] end
+            ) as k;
+            return;
+        end if;
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             return query
@@ -161,11 +179,15 @@ begin
 end
 $$;
 
-comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
+comment on function pgq.publish(text, jsonb, text, jsonb, integer, text, bytea) is
 'Appends one message to a topic, and returns its partition and offset.
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
-locked for other publishers until the transaction ends: publish last, or commit soon.
+locked for other publishers until the transaction ends: publish last, or commit soon. An
+idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
+whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
+whatever its other arguments are, and returns where that message stands as a duplicate. It waits for a
+transaction that is publishing that message.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
-content, 22023 two contents, or headers that are no object, 40001 above READ COMMITTED when
+content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ COMMITTED when
 another transaction was first (try again).';

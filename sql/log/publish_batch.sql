@@ -4,6 +4,7 @@ create function pgq.publish_batch(
     keys text[] default null,
     headers jsonb[] default null,
     partition integer default null,
+    idempotency_keys text[] default null,
     bodies bytea[] default null
 )
 returns setof pgq.publish_batch_result
@@ -33,8 +34,39 @@ begin
         publish_batch.bodies
     );
 
-    if size = 0 then
-        perform pgq._check_topic(publish_batch.topic collate "C");
+    if size = 0 or publish_batch.idempotency_keys is not null then
+        perform pgq._check_idempotency_keys(
+            publish_batch.idempotency_keys collate "C", size
+        );
+        if size = 0 then
+            perform pgq._check_topic(publish_batch.topic collate "C");
+            return;
+        end if;
+
+        -- What was found may have gaps anywhere.
+        return query
+        select r.partition, min(r.log_offset), max(r.log_offset), r.duplicate
+        from (
+            select
+                d.*,
+                d.log_offset - row_number() over (
+                    partition by d.partition, d.duplicate order by d.log_offset
+                ) as run
+            from (
+                select distinct k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish_batch.topic collate "C",
+                    publish_batch.payloads,
+                    publish_batch.keys,
+                    publish_batch.headers,
+                    publish_batch.partition,
+                    publish_batch.idempotency_keys,
+                    publish_batch.bodies
+                ) as k
+            ) as d
+        ) as r
+        group by r.partition, r.duplicate, r.run
+        order by r.partition, min(r.log_offset), r.duplicate;
         return;
     end if;
 
@@ -123,15 +155,20 @@ begin
 end
 $$;
 
-comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+comment on function pgq.publish_batch(
+    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
+) is
 'Appends messages to a topic, all or none, and returns where they stand.
 There is a row for each run of messages that follow each other in a partition; without duplicates
 that is one for each partition that got any.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
-same length. With a partition named, all go there; else each goes to the partition of its key;
-without keys, all go to one partition that is free. In each partition they stand in the order of
-the array. The partitions are locked for other publishers until the transaction ends. An empty
-array writes nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are optional
+and of the same length. With a partition named, all go there; else each goes to the partition of its
+key; without keys, all go to one partition that is free. In each partition they stand in the order of
+the array. The partitions are locked for other publishers until the transaction ends. An idempotency
+key may be null: none. A message whose key was given before, see publish, or stands further in front
+in the array, is not written; there are rows with duplicate = true for where such ones stand. An
+empty array writes nothing.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
-content, or a null in it, 22023 two contents, arrays of other lengths, or headers that are no
-objects, 40001 above READ COMMITTED when another transaction was first (try again).';
+content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
+or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
+again).';

@@ -5,7 +5,8 @@ create table pgq.topic (
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     notify boolean not null,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    idempotency_window interval not null default '1 day'
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -16,6 +17,8 @@ comment on column pgq.topic.storage_class_id is 'How long its messages are kept.
 comment on column pgq.topic.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
+comment on column pgq.topic.idempotency_window is
+'How long an idempotency key stands for the message that it was given with.';
 
 -- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
 -- row by one index.

@@ -5,7 +5,8 @@ create type pgq.topic_info as (
     max_bytes bigint,
     notify boolean,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    idempotency_window interval
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -18,6 +19,8 @@ comment on column pgq.topic_info.max_bytes is
 comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
+comment on column pgq.topic_info.idempotency_window is
+'How long an idempotency key stands for the message that it was given with.';
 
 create type pgq.group_info as (
     topic text,
@@ -61,12 +64,12 @@ create type pgq.publish_result as (
     duplicate boolean
 );
 
-comment on type pgq.publish_result is 'Where a message stands that was published.';
+comment on type pgq.publish_result is 'Where a message stands that was published, now or before.';
 comment on column pgq.publish_result.partition is 'The number of its partition, from 0.';
 comment on column pgq.publish_result.log_offset is
 'Its offset in the partition, from 1; null: it has none yet.';
 comment on column pgq.publish_result.duplicate is
-'Whether it had been published before, and stands there since then.';
+'Whether it had been published before, with the same idempotency key, and stands there since then.';
 
 create type pgq.publish_batch_result as (
     partition integer,
@@ -83,7 +86,8 @@ comment on column pgq.publish_batch_result.first_offset is
 comment on column pgq.publish_batch_result.last_offset is
 'The offset of the last one; null: they have none yet.';
 comment on column pgq.publish_batch_result.duplicate is
-'Whether they had been published before, and stand there since then.';
+'Whether they had been published before, with the same idempotency keys, and stand there since
+then.';
 
 create type pgq.seek_result as (
     partition integer,

@@ -10,6 +10,7 @@ begin
     perform pgq._check_interval('delay', _check_queue_settings.settings.delay, true);
     perform pgq._check_interval('backoff', _check_queue_settings.settings.backoff, true);
     perform pgq._check_interval('backoff_max', _check_queue_settings.settings.backoff_max, true);
+    perform pgq._check_idempotency_window(_check_queue_settings.settings.idempotency_window);
     if _check_queue_settings.settings.max_attempts is not null then
         perform pgq._check_count(
             'max_attempts', _check_queue_settings.settings.max_attempts, 1, 2147483647

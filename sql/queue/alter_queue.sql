@@ -10,6 +10,7 @@ create function pgq.alter_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -28,6 +29,7 @@ declare
     store_id bigint;
     attempts_before integer;
     retention_before interval;
+    window_before interval;
 begin
     loop
         perform
@@ -53,6 +55,7 @@ begin
 
     attempts_before := settings.max_attempts;
     retention_before := settings.retention;
+    window_before := settings.idempotency_window;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -63,6 +66,9 @@ begin
     settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
     settings.archive := coalesce(alter_queue.archive, settings.archive);
     settings.notify := coalesce(alter_queue.notify, settings.notify);
+    settings.idempotency_window := coalesce(
+        alter_queue.idempotency_window, settings.idempotency_window
+    );
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -89,12 +95,14 @@ begin
         backoff_jitter = settings.backoff_jitter,
         archive = settings.archive,
         notify = settings.notify,
+        idempotency_window = settings.idempotency_window,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
     perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
+    perform pgq._note_former_window(store_id, window_before, settings.idempotency_window);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
         insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
@@ -124,12 +132,14 @@ comment on function pgq.alter_queue(
     double precision,
     boolean,
     boolean,
+    interval,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
 lowered max_attempts already become dead letters. Where there was no retention before, what is
-finished is kept for the new one from now on.
+finished is kept for the new one from now on. A new idempotency_window counts for keys noted before
+as well, from when each was noted; but what was noted by a shorter one is forgotten when that ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -10,6 +10,7 @@ create function pgq.create_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -55,6 +56,7 @@ begin
     settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
     settings.archive := coalesce(create_queue.archive, true);
     settings.notify := coalesce(create_queue.notify, false);
+    settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -84,7 +86,8 @@ begin
                 'backoff_max', create_queue.backoff_max,
                 'backoff_jitter', create_queue.backoff_jitter,
                 'archive', create_queue.archive,
-                'notify', create_queue.notify
+                'notify', create_queue.notify,
+                'idempotency_window', create_queue.idempotency_window
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -110,7 +113,8 @@ begin
         archive,
         notify,
         created_at,
-        updated_at
+        updated_at,
+        idempotency_window
     )
     values (
         settings.queue,
@@ -128,7 +132,8 @@ begin
         settings.archive,
         settings.notify,
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        settings.idempotency_window
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -149,6 +154,7 @@ begin
             create_queue.backoff_jitter,
             create_queue.archive,
             create_queue.notify,
+            create_queue.idempotency_window,
             create_queue.no_limit
         ) as c;
         return;
@@ -198,6 +204,7 @@ comment on function pgq.create_queue(
     double precision,
     boolean,
     boolean,
+    interval,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -209,7 +216,9 @@ from when they were enqueued; by default 14 days. backoff: the delay before the 
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
 or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
-the channel pgq_queue with the queue''s name; off by default. no_limit: names of settings that shall
+the channel pgq_queue with the queue''s name; off by default. idempotency_window: how long an
+idempotency key stands for the job that it was given with, from 1 second to 366 days; by default
+1 day; queues and topics with one window share their storage. no_limit: names of settings that shall
 have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
 application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is

@@ -7,6 +7,7 @@ create function pgq.enqueue(
     run_at timestamptz default null,
     priority integer default 0,
     label text default null,
+    idempotency_key text default null,
     body bytea default null
 )
 returns setof pgq.enqueue_result
@@ -38,12 +39,33 @@ begin
         or enqueue.headers is not null
         or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
+        or enqueue.idempotency_key is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label collate "C");
+
+        if enqueue.idempotency_key is not null then
+            perform pgq._check_idempotency_keys(array[enqueue.idempotency_key collate "C"], 1);
+            return query
+            select k.job_id, k.duplicate
+            from pgq._enqueue_keyed(
+                enqueue.queue collate "C",
+                case when enqueue.payload is not null then array[enqueue.payload] end,
+                array[enqueue.key],
+                array[enqueue.headers],
+                enqueue.delay,
+                enqueue.run_at,
+                enqueue.priority,
+                array[enqueue.label],
+                array[enqueue.idempotency_key],
+                case when enqueue.body is not null then array[enqueue.body] end
+            ) as k;
+            return;
+        end if;
+
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
@@ -141,13 +163,16 @@ end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, text, jsonb, interval, timestamptz, integer, text, bytea
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, bytea
 ) is
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
-for by claims; headers (a JSON object) and key travel with the job.
+for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
+characters) stands for the job that it was given with first, for the idempotency_window of the
+queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
+are, and returns that job''s id as a duplicate. It waits for a transaction that is adding that job.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';

@@ -7,6 +7,7 @@ create function pgq.enqueue_batch(
     run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
+    idempotency_keys text[] default null,
     bodies bytea[] default null
 )
 returns setof pgq.enqueue_result
@@ -40,11 +41,32 @@ begin
         enqueue_batch.labels,
         enqueue_batch.bodies
     );
-    if enqueue_batch.labels is not null then
+    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
+    if enqueue_batch.labels is not null or enqueue_batch.idempotency_keys is not null then
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
+
+        perform pgq._check_idempotency_keys(
+            enqueue_batch.idempotency_keys collate "C", size
+        );
+        if size > 0 and enqueue_batch.idempotency_keys is not null then
+            return query
+            select k.job_id, k.duplicate
+            from pgq._enqueue_keyed(
+                enqueue_batch.queue collate "C",
+                enqueue_batch.payloads,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.delay,
+                enqueue_batch.run_at,
+                enqueue_batch.priority,
+                enqueue_batch.labels,
+                enqueue_batch.idempotency_keys,
+                enqueue_batch.bodies
+            ) as k;
+            return;
+        end if;
     end if;
-    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -142,11 +164,13 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
+    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], text[], bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
-the same length; delay, run_at and priority are those of all. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels and idempotency_keys are
+optional and of the same length; delay, run_at and priority are those of all. An idempotency key may
+be null: none. For a job whose key was given before, see enqueue, or stands further in front in the
+array, nothing is added, and its row has the id of the first one. An empty array adds nothing.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -95,6 +95,7 @@ $$;
 comment on function pgq.purge_queue(text, boolean, boolean) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay.
+too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
+idempotency keys: one that was given with a removed job still stands for it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
 both are, 25001 not under READ COMMITTED.';

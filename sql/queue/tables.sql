@@ -16,7 +16,8 @@ create table pgq.queue (
     notify boolean not null,
     paused boolean not null default false,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    idempotency_window interval not null default '1 day'
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -40,6 +41,8 @@ comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel p
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
+comment on column pgq.queue.idempotency_window is
+'How long an idempotency key stands for the job that it was given with.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,

@@ -12,7 +12,8 @@ create type pgq.queue_info as (
     notify boolean,
     paused boolean,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    idempotency_window interval
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -36,6 +37,8 @@ comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the chan
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
 comment on column pgq.queue_info.updated_at is 'When its settings last changed.';
+comment on column pgq.queue_info.idempotency_window is
+'How long an idempotency key stands for the job that it was given with.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -70,10 +73,10 @@ create type pgq.enqueue_result as (
     duplicate boolean
 );
 
-comment on type pgq.enqueue_result is 'A job that was enqueued.';
+comment on type pgq.enqueue_result is 'A job that was enqueued, now or before.';
 comment on column pgq.enqueue_result.job_id is 'Its id.';
 comment on column pgq.enqueue_result.duplicate is
-'Whether it had been enqueued before, and has this id since then.';
+'Whether it had been enqueued before, with the same idempotency key, and has this id since then.';
 
 create type pgq.effect_state as (
     state text,

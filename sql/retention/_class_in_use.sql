@@ -10,9 +10,34 @@ begin
         select from pgq.topic as t where t.storage_class_id = _class_in_use.storage_class_id
     ) or exists (
         select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
+    ) or exists (
+        -- A class for keys stays until nobody has a window of this length. A call that is the first
+        -- one to note a key in it does not say so in its row, which would make others wait.
+        select
+        from pgq.storage_class as c
+        where c.storage_class_id = _class_in_use.storage_class_id
+            and c.owner_id is null
+            and (c.for_keys or pgq._has_keys(c.segment))
+            and (
+                exists (
+                    select
+                    from pgq.topic as t
+                    where interval_send(t.idempotency_window) = interval_send(c.retention)
+                )
+                or exists (
+                    select
+                    from pgq.queue as q
+                    where interval_send(q.idempotency_window) = interval_send(c.retention)
+                )
+                or exists (
+                    select
+                    from pgq.former_window as f
+                    where interval_send(f.idempotency_window) = interval_send(c.retention)
+                )
+            )
     );
 end
 $$;
 
 comment on function pgq._class_in_use(bigint) is
-'Whether a topic or a queue keeps its messages in a storage class.';
+'Whether a topic or a queue keeps its messages, or its idempotency keys, in a storage class.';

@@ -55,7 +55,8 @@ begin
 
     execute format(
         'select exists (select from pgq.message_%1$s as m where m.partition_id > 0)
-            or exists (select from pgq.job_archive_%1$s)',
+            or exists (select from pgq.job_archive_%1$s)
+            or exists (select from pgq.idempotency_%1$s)',
         class.segment
     )
     into filled;
@@ -76,6 +77,11 @@ begin
     where s.segment = leaf;
 
     if used then
+        if not class.for_keys and pgq._has_keys(leaf) then
+            update pgq.storage_class as c
+            set for_keys = true
+            where c.storage_class_id = class.storage_class_id;
+        end if;
         class.segment := pgq._open_segment(class.storage_class_id);
     else
         update pgq.storage_class as c

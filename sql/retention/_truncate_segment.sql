@@ -5,18 +5,26 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    -- Most segments have no keys: an empty leaf is left as it is.
+    tables text := format(
+        case
+            when pg_relation_size(to_regclass('pgq.idempotency_' || _truncate_segment.segment)) > 0
+                then 'pgq.message_%1$s, pgq.job_archive_%1$s, pgq.idempotency_%1$s'
+            else 'pgq.message_%1$s, pgq.job_archive_%1$s'
+        end,
+        _truncate_segment.segment
+    );
 begin
     -- Only those who read this very segment block this. Wait a moment at most, and try again
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
-            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode %2$s',
-            _truncate_segment.segment,
+            'lock table %s in access exclusive mode %s',
+            tables,
             case when not _truncate_segment.wait then 'nowait' end
         );
-        execute format(
-            'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
-        );
+        execute format('truncate %s', tables);
     exception
         -- the second: this session reads it itself, by an open cursor
         when lock_not_available or object_in_use then

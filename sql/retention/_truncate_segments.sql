@@ -53,7 +53,11 @@ begin
             false
         );
         continue when not target.due
-            and (not target.out_of_use or pgq._has_archived(target.segment));
+            and (
+                not target.out_of_use
+                or pgq._has_archived(target.segment)
+                or pgq._has_keys(target.segment)
+            );
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then

@@ -24,7 +24,15 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs', 'effects', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
+        'jobs',
+        'effects',
+        'writes',
+        'leftovers',
+        'truncation',
+        'positions',
+        'windows',
+        'closing',
+        'sealing'
     ] loop
         begin
             case part
@@ -43,6 +51,8 @@ begin
                 when 'leftovers' then
                     return query
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
+                when 'windows' then
+                    perform pgq._clean_windows(started, horizon, moment);
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;

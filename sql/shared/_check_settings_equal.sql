@@ -44,7 +44,14 @@ begin
     where
         case
             when s.name in (
-                'backoff', 'backoff_max', 'delay', 'every', 'job_ttl', 'lease', 'retention'
+                'backoff',
+                'backoff_max',
+                'delay',
+                'every',
+                'idempotency_window',
+                'job_ttl',
+                'lease',
+                'retention'
             )
                 then
                     justify_hours(s.given::interval)::text

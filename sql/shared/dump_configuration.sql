@@ -13,6 +13,16 @@ begin
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
             and c.relname not in ('leaf', 'view_key')
+            -- Leaves that were made since are no part of it; they are dumped anyway.
+            and exists (
+                select
+                from pg_depend as d
+                inner join pg_extension as e on e.oid = d.refobjid
+                where d.classid = 'pg_class'::regclass
+                    and d.objid = c.oid
+                    and d.deptype = 'e'
+                    and e.extname = 'pgq'
+            )
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');

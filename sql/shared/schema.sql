@@ -15,6 +15,9 @@
 -- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
 -- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
 --
+-- An idempotency key is noted beside what it was given with; as long as the window of its queue or
+-- topic lasts, what comes again under it is answered with what was noted.
+--
 -- Payloads of topics and queues stand in message, which is split into leaves called segments.
 -- Topics and queues that keep their messages for the same time share a storage class, and each
 -- class writes to one segment. cleanup opens the next segment from time to time and truncates those

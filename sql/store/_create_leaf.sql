@@ -25,14 +25,28 @@ begin
         _create_leaf.leaf
     );
     execute format(
+        'create table pgq.idempotency_%1$s (
+            like pgq.idempotency, primary key (scope_id, idempotency_key)
+        )',
+        _create_leaf.leaf
+    );
+    execute format(
+        'alter table pgq.idempotency attach partition pgq.idempotency_%1$s for values in (%1$s)',
+        _create_leaf.leaf
+    );
+    execute format(
         'comment on table pgq.message_%1$s is ''Segment %1$s of the messages.''', _create_leaf.leaf
     );
     execute format(
         'comment on table pgq.job_archive_%1$s is ''Segment %1$s of the finished jobs.''',
         _create_leaf.leaf
     );
+    execute format(
+        'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
+        _create_leaf.leaf
+    );
 end
 $$;
 
 comment on function pgq._create_leaf(integer) is
-'Adds a leaf to message and to job_archive.';
+'Adds a leaf to message, to job_archive and to idempotency.';

@@ -3,7 +3,8 @@ create table pgq.storage_class (
     retention interval,
     max_bytes bigint,
     owner_id bigint,
-    segment integer
+    segment integer,
+    for_keys boolean not null default false
 );
 
 -- One class per retention; a topic with a size limit has a class of its own. Two retentions may be
@@ -20,16 +21,19 @@ comment on column pgq.storage_class.owner_id is
 comment on column pgq.storage_class.segment is
 'The open segment, where new messages go; null: the class is out of use. Whoever puts something into
 that segment locks this row, and opening another one changes it.';
+comment on column pgq.storage_class.for_keys is
+'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
+length.';
 
 create table pgq.leaf (
     leaf integer primary key,
     free boolean not null
 );
 
-comment on table pgq.leaf is 'The leaves of message and job_archive that there are.
+comment on table pgq.leaf is 'The leaves of message, job_archive and idempotency that there are.
 A dump of the extension leaves it out: an installation makes its own, and segment says which of them
 are in use.';
-comment on column pgq.leaf.leaf is 'Its number: message_N and job_archive_N.';
+comment on column pgq.leaf.leaf is 'Its number: message_N, job_archive_N and idempotency_N.';
 comment on column pgq.leaf.free is 'Whether no segment uses it; it is empty then.';
 
 create table pgq.segment (
@@ -84,6 +88,58 @@ comment on column pgq.message.key is 'Messages with one key go to one partition;
 comment on column pgq.message.headers is 'A JSON object with what travels beside the payload.';
 comment on column pgq.message.payload is 'The content as JSON; null when body is set.';
 comment on column pgq.message.body is 'The content as raw bytes; null when payload is set.';
+
+create table pgq.idempotency (
+    scope_id bigint not null,
+    noted_at timestamptz not null,
+    job_id bigint,
+    log_offset bigint,
+    segment integer not null,
+    partition integer,
+    idempotency_key text collate "C" not null
+)
+partition by list (segment);
+
+comment on table pgq.idempotency is
+'Idempotency keys, in segments of the class whose retention is their window; a leaf is truncated
+together with the messages of that number. One key may stand in several segments; the row that was
+noted last counts.';
+comment on column pgq.idempotency.scope_id is
+'Where it counts: the partition_id of a queue, or of partition 0 of a topic.';
+comment on column pgq.idempotency.noted_at is 'When it was noted; its window counts from here.';
+comment on column pgq.idempotency.job_id is 'The job that it was given with; null: a message.';
+comment on column pgq.idempotency.log_offset is
+'The offset of the message that it was given with; null: a job.';
+comment on column pgq.idempotency.segment is 'The leaf that holds it.';
+comment on column pgq.idempotency.partition is
+'The partition of that message; null: a job. Both are null only within the call that notes it.';
+comment on column pgq.idempotency.idempotency_key is 'The key.';
+
+create table pgq.former_window (
+    scope_id bigint not null,
+    idempotency_window interval not null,
+    keep interval not null,
+    noted_xid xid8 not null,
+    horizon xid8,
+    ends_at timestamptz
+);
+
+create unique index former_window_key on pgq.former_window
+(scope_id, interval_send(idempotency_window));
+-- Where all tables are published, what has no key could not be changed.
+alter table pgq.former_window replica identity full;
+
+comment on table pgq.former_window is
+'Windows that queues and topics had before: keys that were noted then stand in another class.';
+comment on column pgq.former_window.scope_id is 'Whose window it was; see idempotency.';
+comment on column pgq.former_window.idempotency_window is 'How long it was.';
+comment on column pgq.former_window.keep is
+'How long such keys may still count: the shorter one of this window and the next.';
+comment on column pgq.former_window.noted_xid is 'The transaction that changed it.';
+comment on column pgq.former_window.horizon is
+'Transactions below this one may still note keys by it; null: cleanup has not found out yet.';
+comment on column pgq.former_window.ends_at is
+'From then on none of its keys counts any more; null: such transactions may still run.';
 
 create table pgq.leftover (
     partition_id bigint not null,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import explorer.tick_calls  # noqa: F401  it registers them
-from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, Arguments, Draw
+from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
 from explorer.registry import CALLS, Call, call
 from explorer.script import written
 
@@ -29,7 +29,7 @@ def document(number: int) -> str:
 @call("log store", 8)
 def publish(draw: Draw) -> Arguments:
     number = draw.number()
-    return {**draw.home(), "payload": document(number), "#": [number]}
+    return {**draw.home(), "payload": document(number), **draw.known_key(), "#": [number]}
 
 
 @call("log store", 5)
@@ -41,6 +41,9 @@ def publish_batch(draw: Draw) -> Arguments:
         batch["partition"] = home["partition"]
     elif "key" in home:
         batch["keys"] = [draw.rng.choice(["x", "y", "z", None]) for _ in numbers]
+    if "keys" not in batch:
+        for key in draw.known_key().values():  # one at most, and one partition: see check_keys
+            batch["idempotency_keys"] = [draw.rng.choice([key, key, None]) for _ in numbers]
     return {**batch, "#": numbers}
 
 
@@ -104,7 +107,7 @@ def release_poll(draw: Draw) -> Arguments:
 @call("queue store", 6)
 def enqueue(draw: Draw) -> Arguments:
     number = draw.number()
-    more: Arguments = {}
+    more = draw.known_key()
     if draw.some(0.15):
         more["delay"] = draw.rng.choice(["1 minute", "30 minutes"])
     if draw.some(0.2):
@@ -115,7 +118,11 @@ def enqueue(draw: Draw) -> Arguments:
 @call("queue store", 3)
 def enqueue_batch(draw: Draw) -> Arguments:
     numbers = [draw.number() for _ in range(draw.rng.choice([1, 2, 3]))]
-    return {"queue": draw.queue(), "payloads": [document(n) for n in numbers], "#": numbers}
+    more: Arguments = {}
+    if draw.known_key():
+        more["idempotency_keys"] = [draw.rng.choice(["a", "b", "c", None]) for _ in numbers]
+    more["payloads"] = [document(n) for n in numbers]
+    return {"queue": draw.queue(), **more, "#": numbers}
 
 
 @call("queue", 8)
@@ -266,6 +273,8 @@ def alter_topic(draw: Draw) -> Arguments:
         return {"topic": draw.topic(), "max_bytes": draw.rng.choice([1, 1000000])}
     if choice < 0.45:
         return {"topic": draw.topic(), "no_limit": ["retention"]}
+    if choice < 0.6:
+        return {"topic": draw.topic(), "idempotency_window": draw.rng.choice(WINDOWS)}
     return {"topic": draw.topic(), "retention": draw.rng.choice(RETENTIONS)}
 
 
@@ -316,6 +325,8 @@ def alter_queue(draw: Draw) -> Arguments:
         return {"queue": draw.queue(), "no_limit": [draw.rng.choice(["retention", "job_ttl"])]}
     if choice < 0.55:
         return {"queue": draw.queue(), "job_ttl": draw.rng.choice(JOB_TTLS)}
+    if choice < 0.7:
+        return {"queue": draw.queue(), "idempotency_window": draw.rng.choice(WINDOWS)}
     return {"queue": draw.queue(), "retention": draw.rng.choice(RETENTIONS)}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from explorer.check_keys import new_numbers
 from explorer.database import Link, Row
 from explorer.history import Event, History, Order
 from explorer.settings import kept_for
@@ -125,13 +126,16 @@ def _note_published(topic: Topic) -> None:
             )
 
     for event in topic.since_cut("publish"):
-        add(event, event.numbers[0], event.rows[0]["partition"], event.rows[0]["log_offset"])
+        if not event.rows[0]["duplicate"]:
+            add(event, event.numbers[0], event.rows[0]["partition"], event.rows[0]["log_offset"])
     for event in topic.since_cut("publish_batch"):
-        size = sum(row["last_offset"] - row["first_offset"] + 1 for row in event.rows)
-        if size != len(event.numbers):
+        rows = [row for row in event.rows if not row["duplicate"]]
+        size = sum(row["last_offset"] - row["first_offset"] + 1 for row in rows)
+        numbers = new_numbers(event, size)
+        if size != len(numbers):
             topic.history.violate("wrong answer", f"{event.statement}: {event.answer}")
-        alone = event.rows[0] if len(event.rows) == 1 else None
-        for place, number in enumerate(event.numbers):
+        alone = rows[0] if len(rows) == 1 else None
+        for place, number in enumerate(numbers):
             if alone is not None:
                 add(event, number, alone["partition"], alone["first_offset"] + place)
             else:

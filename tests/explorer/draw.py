@@ -6,13 +6,15 @@ import random
 
 from explorer.script import Late, Value
 
-__all__ = ["JOB_TTLS", "LEASES", "MOVES", "RETENTIONS", "Arguments", "Draw"]
+__all__ = ["JOB_TTLS", "LEASES", "MOVES", "RETENTIONS", "WINDOWS", "Arguments", "Draw"]
 
 Arguments = dict[str, Value]
 
 RETENTIONS = ("3 hours", "3 hours", "3 hours", "12 hours", "7 days")
 JOB_TTLS = ("3 hours", "12 hours", "7 days", "90 days")
 """Jobs live shorter than what is kept beside them, or outlive it."""
+WINDOWS = ("3 hours", "3 hours", "1 day", "7 days")
+"""Of idempotency keys; a day is what they have at first."""
 LEASES = ("10 minutes", "1 hour")
 MOVES = (60, 660, 1900, 3700, 3700, 3700, 11000, 11000, 44000, 700000, -60, -3700, -700000)
 """Seconds; a segment of 3 hours is sealed after an hour and truncated three hours later."""
@@ -78,6 +80,10 @@ class Draw:
         if choice < 0.95:
             return {"topic": topic, "key": self.rng.choice("xyz")}
         return {"topic": topic}
+
+    def known_key(self) -> Arguments:
+        """Seldom an idempotency key, one of three."""
+        return {"idempotency_key": self.rng.choice("aabc")} if self.some(0.25) else {}
 
     def late(self, kind: str) -> Late:
         return Late(kind, self.rng.choice([0, 0, 0, 1, 2]))

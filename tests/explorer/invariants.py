@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from explorer.check_effects import check_effects
 from explorer.check_groups import check_groups
+from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
 from explorer.check_log import check_topics
 from explorer.check_queue import check_queues
@@ -27,6 +28,7 @@ def check(history: History, link: Link) -> None:
     check_writes(history)
     check_leases(history)
     check_effects(history, link)
+    check_keys(history)
     _check_segments(history, link)
     topics = check_topics(history, link)
     # late enough for every lease and every delay, too early for most retentions

@@ -96,14 +96,17 @@ class Queue:
 
 def note_jobs(queue: Queue) -> None:
     for event in queue.since_cut("enqueue"):
+        if event.rows[0]["duplicate"]:
+            continue
         job = Job(event.numbers[0], event, event.rows[0]["job_id"])
         queue.jobs[job.number] = job
     for event in queue.since_cut("enqueue_batch"):
         ids = [row["job_id"] for row in event.rows]
         if len(ids) != len(event.numbers):
             queue.history.violate("wrong answer", f"{event.statement}: {event.answer}")
-        for number, job_id in zip(event.numbers, ids):
-            queue.jobs[number] = Job(number, event, job_id)
+        for number, row in zip(event.numbers, event.rows):
+            if not row["duplicate"]:
+                queue.jobs[number] = Job(number, event, row["job_id"])
     for event, numbers in written_chunks(queue.history, "queue", queue.name, queue.cut):
         for number in numbers:
             queue.jobs[number] = Job(number, event)

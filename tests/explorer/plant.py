@@ -54,7 +54,8 @@ FAULTS = {
             from pgq.list_offsets(publish.topic) as o
             where o.partition = coalesce(publish.partition, 0);
             select * into published from {true}(
-                publish.topic, publish.payload, publish.key, null, publish.partition
+                publish.topic, publish.payload, publish.key, null, publish.partition,
+                publish.idempotency_key
             );
             published.log_offset := coalesce(guessed, published.log_offset);
             return next published;
@@ -248,12 +249,33 @@ FAULTS = {
         """
         begin
             return query
-            select b.* from {true}(enqueue_batch.queue, enqueue_batch.payloads) as b;
+            select b.* from {true}(
+                enqueue_batch.queue,
+                enqueue_batch.payloads,
+                idempotency_keys => enqueue_batch.idempotency_keys
+            ) as b;
             update pgq.job as j set visible_at = 'infinity' where j.attempt = 0;
         end
         """,
         ("queue",),
         frozenset({"job lost", "job stranded"}),
+    ),
+    "a lookup of idempotency keys that knows only the newest segment": Fault(
+        "_find_keys",
+        """
+        begin
+            return query
+            select f.* from {true}(
+                _find_keys.segment, _find_keys.scope_id, _find_keys.idempotency_keys
+            ) as f
+            where exists (
+                select from pgq.segment as s
+                where s.segment = _find_keys.segment and s.state = 'open'
+            );
+        end
+        """,
+        ("store", "settings"),
+        frozenset({"key twice"}),
     ),
     "a run of schedules that locks none of them": Fault(
         "run_schedules",

@@ -21,6 +21,7 @@ __all__ = [
     "limited",
     "lives",
     "members",
+    "once",
     "partitions",
     "priorities",
     "queues",
@@ -44,6 +45,8 @@ delays = st.one_of(st.none(), st.none(), seconds)
 lives = st.sampled_from([timedelta(minutes=10), timedelta(hours=1), None])
 # how many at most; None: the default
 sizes = st.sampled_from([1, 2, 3, 100, None])
+# an idempotency key
+once = st.sampled_from([None, None, None, None, "first", "second"])
 members = st.sampled_from([0, 1])
 topics = st.sampled_from(TOPICS)
 groups = st.sampled_from(GROUPS)

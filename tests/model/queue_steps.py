@@ -18,6 +18,7 @@ from model.drawn import (
     limited,
     lives,
     members,
+    once,
     priorities,
     queues,
     seconds,
@@ -42,6 +43,7 @@ class QueueSteps(Machine):
         delay=delays,
         alone=st.booleans(),
         undo=seldom,
+        once=once,
     )
     def enqueue(
         self,
@@ -52,12 +54,13 @@ class QueueSteps(Machine):
         delay: timedelta | None,
         alone: bool,
         undo: bool,
+        once: str | None = None,
     ) -> None:
         options: dict[str, Any] = {"priority": priority, "delay": delay}
         if alone:
             label = names[0] if names else None
             content = self.content("k" if label else None)
-            options["label"] = label
+            options |= {"label": label, "idempotency_key": once}
             given, model = vars(content), (queue, content)
         else:
             contents, given = self.batch([None] * len(names), True)

@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "backoff_jitter": 0.1,
     "archive": True,
     "notify": False,
+    "idempotency_window": timedelta(days=1),
 }
 
 
@@ -67,7 +68,8 @@ class Ended:
 class Queue:
     """A queue with its settings and jobs, by id.
 
-    ``shortest`` is its shortest retention so far. ``lowered``: its max_attempts was lowered, beside
+    ``shortest`` is its shortest retention so far. ``noted``: when an idempotency key was given last,
+    and with which job. ``lowered``: its max_attempts was lowered, beside
     that open transaction (0: none), and cleanup has not looked since which jobs have had as many.
     """
 
@@ -81,12 +83,14 @@ class Queue:
     backoff_jitter: float
     archive: bool
     notify: bool
+    idempotency_window: timedelta
     paused: bool = False
     shortest: timedelta | None = None
     lowered: int | None = None
     jobs: dict[int, Waiting] = field(default_factory=dict)
     dead: dict[int, Ended] = field(default_factory=dict)
     archived: dict[int, Ended] = field(default_factory=dict)
+    noted: dict[str, tuple[datetime, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.shortest = self.retention

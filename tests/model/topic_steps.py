@@ -8,7 +8,18 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from model.drawn import GROUPS, KEYS, groups, limited, lives, members, partitions, seldom, topics
+from model.drawn import (
+    GROUPS,
+    KEYS,
+    groups,
+    limited,
+    lives,
+    members,
+    once,
+    partitions,
+    seldom,
+    topics,
+)
 from model.machine import Machine
 
 __all__ = ["TopicSteps"]
@@ -75,6 +86,7 @@ class TopicSteps(Machine):
         partition=partitions,
         alone=st.booleans(),
         undo=seldom,
+        once=once,
     )
     def publish(
         self,
@@ -85,8 +97,11 @@ class TopicSteps(Machine):
         partition: int | None,
         alone: bool,
         undo: bool,
+        once: str | None = None,
     ) -> None:
+        options: dict[str, Any] = {"partition": partition}
         if alone:
+            options["idempotency_key"] = once
             content = self.content(keys[0] if keys else None)
             given, model = vars(content), (topic, content)
         else:
@@ -97,10 +112,10 @@ class TopicSteps(Machine):
             "publish" if alone else "publish_batch",
             topic,
             **given,
-            partition=partition,
+            **options,
             undo=undo,
             model=model,
-            extra={"partition": partition},
+            extra=options,
         )
 
     def fill_topic(self, topic: str) -> None:

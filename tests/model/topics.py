@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -51,12 +51,16 @@ class Group:
 
 @dataclass
 class Topic:
-    """A topic; ``shortest`` is the shortest retention it ever had."""
+    """A topic; ``shortest`` is the shortest retention it ever had.
+
+    ``noted``: when an idempotency key was given last, and with which message.
+    """
 
     retention: timedelta | None
     shortest: timedelta | None
     logs: list[Partition]
     groups: dict[str, Group] = field(default_factory=dict)
+    noted: dict[str, tuple[datetime, PublishResult]] = field(default_factory=dict)
 
     @property
     def partitions(self) -> int:
@@ -175,9 +179,14 @@ class Topics(Clocked):
         content: Content,
         *,
         partition: int | None,
+        idempotency_key: str | None = None,
         held: Collection[int] = (),
     ) -> None:
         found = self._topic(topic)
+        noted_at, place = found.noted.get(idempotency_key or "", (None, None))
+        if noted_at is not None and noted_at + timedelta(days=1) > self.now:
+            assert got == place
+            return
         if partition is not None and not 0 <= partition < found.partitions:
             raise UnknownPartition
         if partition is not None:
@@ -189,6 +198,8 @@ class Topics(Clocked):
         log = found.logs[got.partition]
         self._append(log, [content])
         assert got == PublishResult(got.partition, log.last_offset, duplicate=False)
+        if idempotency_key is not None:
+            found.noted[idempotency_key] = (self.now, replace(got, duplicate=True))
 
     def publish_batch(
         self,

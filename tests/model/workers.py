@@ -48,9 +48,23 @@ class Workers(Queues):
             )
 
     def enqueue(
-        self, got: EnqueueResult, queue: str, content: Content, *, label: str | None, **options: Any
+        self,
+        got: EnqueueResult,
+        queue: str,
+        content: Content,
+        *,
+        label: str | None,
+        idempotency_key: str | None = None,
+        **options: Any,
     ) -> None:
+        target = self._queue(queue)
+        noted_at, job_id = target.noted.get(idempotency_key or "", (None, 0))
+        if noted_at is not None and noted_at + target.idempotency_window > self.now:
+            assert got == EnqueueResult(job_id, duplicate=True)
+            return
         self.enqueue_batch([got], queue, [content], labels=[label], **options)
+        if idempotency_key is not None:
+            target.noted[idempotency_key] = (self.now, got.job_id)
 
     # -- claims --------------------------------------------------------------------------------
 

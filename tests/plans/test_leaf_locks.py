@@ -30,7 +30,7 @@ _LOCKED = """
     left join pg_class as t on t.oid = i.indrelid
     where l.pid = pg_backend_pid()
         and l.database = (select oid from pg_database where datname = current_database())
-        and coalesce(t.relname, c.relname) ~ '^(message|job_archive)_[0-9]+$'
+        and coalesce(t.relname, c.relname) ~ '^(message|job_archive|idempotency)_[0-9]+$'
     order by 1
 """
 
@@ -65,7 +65,8 @@ def _fill(admin: Session) -> Iterator[Leaf]:
     """One class after the other, until all the leaves that are wanted are in use."""
     for days in range(1, 2 * max(LEAVES)):
         topic = f"topic-{days}"
-        admin.create_topic(topic=topic, partitions=2, retention=f"{days} days")
+        kept = {"retention": f"{days} days", "idempotency_window": f"{days} days"}
+        admin.create_topic(topic=topic, partitions=2, **kept)
         for partition in range(2):
             admin.publish(topic=topic, payload=Jsonb(1), partition=partition)
         number = _leaf_of(admin, topic)
@@ -75,7 +76,7 @@ def _fill(admin: Session) -> Iterator[Leaf]:
             for queue in queues:
                 admin.create_queue(
                     queue=queue,
-                    retention=f"{days} days",
+                    **kept,
                     max_attempts=1 if queue.startswith("last") else None,
                 )
                 enqueue(admin, queue, 1)
@@ -198,6 +199,14 @@ CALLS: dict[str, tuple[str, Prepare]] = {
     "publish by key": ("publish", lambda a, n: {**_content(a, n), "key": "k"}),
     "publish_batch": ("publish_batch", _batch),
     "publish_batch by key": ("publish_batch", _keyed),
+    "publish with a key of its own": (
+        "publish",
+        lambda a, n: {**_content(a, n), "idempotency_key": "new"},
+    ),
+    "publish_batch with keys of their own": (
+        "publish_batch",
+        lambda a, n: {**_keyed(a, n), "idempotency_keys": ["new", "other"]},
+    ),
     "claim_offsets": ("claim_offsets", _reader),
     "consume": ("consume", _reader),
     "consume of a partition": ("consume", lambda a, n: {**_reader(a, n), "partition": 0}),
@@ -210,6 +219,14 @@ CALLS: dict[str, tuple[str, Prepare]] = {
     "seek": ("seek", _seek),
     "enqueue": ("enqueue", _work),
     "enqueue_batch": ("enqueue_batch", _works),
+    "enqueue with a key of its own": (
+        "enqueue",
+        lambda a, n: {**_work(a, n), "idempotency_key": "new"},
+    ),
+    "enqueue_batch with keys of their own": (
+        "enqueue_batch",
+        lambda a, n: {**_works(a, n), "idempotency_keys": ["new", None]},
+    ),
     "claim_job": ("claim_job", _claimable),
     "claim_job, several": ("claim_job", _claimables),
     "ack": ("ack", _leased),

@@ -151,3 +151,18 @@ def test_pause_and_resume(mail: Client) -> None:
     assert mail.list_queues()[0].paused
     mail.resume_queue("mail")
     assert len(mail.claim_job("mail")) == 1
+
+
+def test_idempotency_keys(client: Client) -> None:
+    queue = client.create_queue("mail", idempotency_window=timedelta(hours=1))
+    assert queue.idempotency_window == timedelta(hours=1)
+    first = client.enqueue("mail", "a", idempotency_key="1")
+    assert client.enqueue("mail", "b", idempotency_key="1") == EnqueueResult(
+        first.job_id, duplicate=True
+    )
+    batch = client.enqueue_batch("mail", ["a", "b", "c"], idempotency_keys=["2", None, "1"])
+    assert [result.duplicate for result in batch] == [False, False, True]
+    assert batch[2].job_id == first.job_id
+    altered = client.alter_queue("mail", idempotency_window=timedelta(days=1))
+    assert altered.idempotency_window == timedelta(days=1)
+    assert client.enqueue("mail", "a", idempotency_key="1").duplicate is True

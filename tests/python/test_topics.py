@@ -142,3 +142,16 @@ def test_lag_and_topic_stats(readings: Client) -> None:
     assert stats.published_last_minute == 5
     assert len(readings.group_lag(consumer_group="sums")) == 9
     assert len(readings.topic_stats()) == 9
+
+
+def test_idempotency_keys(client: Client) -> None:
+    topic = client.create_topic("readings", partitions=1, idempotency_window=timedelta(hours=1))
+    assert topic.idempotency_window == timedelta(hours=1)
+    assert client.publish("readings", 1, idempotency_key="1") == PublishResult(0, 1, False)
+    assert client.publish("readings", 2, idempotency_key="1") == PublishResult(0, 1, True)
+    assert client.publish_batch("readings", [1, 2], idempotency_keys=["1", None]) == [
+        PublishBatchResult(0, 1, 1, True),
+        PublishBatchResult(0, 2, 2, False),
+    ]
+    altered = client.alter_topic("readings", idempotency_window=timedelta(days=1))
+    assert altered.idempotency_window == timedelta(days=1)

@@ -23,6 +23,8 @@ from support.session import Session, row
 # others of their call; of those that only some take, see below.
 TEXTS: dict[str, Any] = {
     "error": "e",
+    "idempotency_key": "i",
+    "idempotency_keys": ["i", "j"],
     "key": "k",
     "keys": ["k", "l"],
     "label": "l",

@@ -53,6 +53,8 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {
         ("create_topic", "retention"): {"topic": "new"},
         ("alter_topic", "retention"): {"topic": "t"},
+        ("create_topic", "idempotency_window"): {"topic": "other"},
+        ("alter_topic", "idempotency_window"): {"topic": "t"},
         ("poll", "lease"): {"topic": "t", "consumer_group": "g"},
         ("extend_poll", "lease"): {**lent, "lease_token": token[0]},
         ("enqueue", "delay"): {"queue": "q", "payload": Jsonb(1)},
@@ -69,7 +71,10 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
     connection.create_schedule(schedule="s", queue="q", payload=Jsonb(1), every="1 hour")
     found["create_schedule", "every"] = {"schedule": "new", "queue": "q", "payload": Jsonb(1)}
     found["alter_schedule", "every"] = {"schedule": "s"}
-    for name in ("lease", "delay", "job_ttl", "retention", "backoff", "backoff_max"):
+    for name in (
+        *("lease", "delay", "job_ttl", "retention", "backoff", "backoff_max"),
+        "idempotency_window",
+    ):
         found["create_queue", name] = {"queue": "new"}
         found["alter_queue", name] = {"queue": "q"}
     return found
@@ -126,7 +131,7 @@ def test_hours_and_days_agree(connection: Session) -> None:
                 assert connection.call(function, **names, **{name: again}) == made
             refused("MQ005", connection.call, function, **names, **{name: "1 day 11:59:59"})
         found.append(name)
-    assert len(found) == 8
+    assert len(found) == 10
 
 
 @pytest.mark.parametrize(("has", "given"), [("30 days", "1 month"), ("1 month", "30 days")])

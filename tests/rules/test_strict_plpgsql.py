@@ -67,6 +67,17 @@ class Caller:
         return run
 
 
+def use_idempotency_keys(
+    one: Callable[..., Any], batch: Callable[..., Any], turn: int, **target: Any
+) -> None:
+    for _ in range(2):
+        one(**target, payload=Jsonb(1), idempotency_key=f"{turn}")
+        one(**target, body=b"x", key="k", idempotency_key="for ever")
+        keys = ["a", "for ever", None, "a", f"{turn} in a batch"]
+        batch(**target, payloads=[Jsonb(1)] * 5, keys=["k"] * 5, idempotency_keys=keys)
+        batch(**target, bodies=[b"x"] * 5, idempotency_keys=[None] * 5)
+
+
 def use_the_log(pgq: Caller, clock: Clock) -> None:
     topic = {"topic": "t"}
     member = {**topic, "consumer_group": "g"}
@@ -85,6 +96,7 @@ def use_the_log(pgq: Caller, clock: Clock) -> None:
         pgq.publish(**topic, payload=Jsonb(1))
         pgq.publish_batch(**topic, payloads=[Jsonb(n) for n in range(9)])
         pgq.publish_batch(**topic, bodies=[b"x"] * 9, keys=[str(n) for n in range(9)])
+        use_idempotency_keys(pgq.publish, pgq.publish_batch, turn, **topic)
         pgq.consume(**member, max_messages=2)
         pgq.claim_offsets(**member, max_messages=1, partition=turn)
         pgq.fetch(**member)
@@ -123,8 +135,12 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
     pgq.create_queue(**queue, backoff="0", no_limit=[])
     pgq.alter_queue(**queue, lease="1 minute")
     pgq.enqueue(**queue, payload=Jsonb(1), delay="1 second", label="l", key="k")
-    for _ in range(8):
+    for turn in range(8):
         pgq.enqueue(**queue, payload=Jsonb(1))
+        use_idempotency_keys(pgq.enqueue, pgq.enqueue_batch, turn, **queue)
+        if turn > 5:
+            pgq.alter_queue(**queue, idempotency_window=f"{turn} minutes")
+            pgq.cleanup()
         pgq.enqueue_batch(**queue, bodies=[b"x"] * 3, labels=["a", "b", "l"])
     ways: list[Callable[[int, Any], Any]] = [
         lambda job, token: pgq.ack(job_id=job, lease_token=token),

@@ -49,11 +49,13 @@ class Queue:
     """While a queue is paused nothing can be claimed from it."""
     created_at: datetime
     updated_at: datetime
+    idempotency_window: timedelta
+    """How long an idempotency key stands for the job that it was given with: 1 day."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnqueueResult:
-    """A job that was enqueued."""
+    """A job that was enqueued, now or before."""
 
     job_id: int
     duplicate: bool

@@ -36,6 +36,8 @@ class Topic:
     """Whether a publish sends a NOTIFY, which `Client.wait` listens to."""
     created_at: datetime
     updated_at: datetime
+    idempotency_window: timedelta
+    """How long an idempotency key stands for the message that it was given with: 1 day."""
 
 
 @dataclass(frozen=True, slots=True)

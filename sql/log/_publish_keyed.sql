@@ -1,0 +1,192 @@
+create function pgq._publish_keyed(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    idempotency_keys text[],
+    bodies bytea[]
+)
+returns setof pgq.publish_result
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    scope bigint;
+    span interval;
+    partition_count integer;
+    looked boolean := false;
+    fallback integer;
+    notes pgq._key_notes;
+    leaders integer[];
+    part record;
+    run pgq.publish_batch_result;
+    -- Where the message of each place stands.
+    homes integer[];
+    offsets bigint[];
+    place integer;
+begin
+    -- The transaction id first, then the window: see _note_keys.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show another window; then 40001. The lock is undone: alter_topic does
+        -- not wait for publishers.
+        begin
+            perform
+            from pgq.topic as t
+            where t.topic = _publish_keyed.topic
+            for share;
+            looked := true;
+            raise exception 'this lock is not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+    end if;
+
+    -- Again when the topic was dropped and created again while this waited.
+    loop
+        select p.partition_id, p.partitions, t.idempotency_window
+        into scope, partition_count, span
+        from pgq.partition as p
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        where p.topic = _publish_keyed.topic
+            and p.partition = 0;
+
+        if scope is null then
+            perform pgq._fail_unknown_topic(_publish_keyed.topic);
+        end if;
+
+        notes := pgq._note_keys(scope, span, _publish_keyed.idempotency_keys);
+
+        exit when exists (select from pgq.partition as p where p.partition_id = scope);
+    end loop;
+
+    leaders := notes.leaders;
+    homes := array_fill(null::integer, array[cardinality(leaders)]);
+    offsets := array_fill(null::bigint, array[cardinality(leaders)]);
+
+    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    select (hashtextextended(k.key, 0) % partition_count + partition_count) % partition_count
+    into fallback
+    from unnest(_publish_keyed.keys) as k (key)
+    where k.key is not null
+    limit 1;
+
+    -- Partition by partition, in ascending order, so that the offset of each message is known.
+    for part in
+        select
+            b.home,
+            array_agg(b.place order by b.place) as places,
+            array_agg(b.payload order by b.place) as payloads,
+            array_agg(b.key order by b.place) as keys,
+            array_agg(b.header order by b.place) as headers,
+            array_agg(b.body order by b.place) as bodies
+        from (
+            select
+                g.*,
+                coalesce(
+                    _publish_keyed.partition,
+                    (hashtextextended(g.key, 0) % partition_count + partition_count)
+                    % partition_count,
+                    fallback
+                ) as home
+            from (
+                select
+                    generate_series(1, cardinality(leaders)) as place,
+                    unnest(leaders) as leader,
+                    unnest(_publish_keyed.payloads) as payload,
+                    unnest(_publish_keyed.keys) as key,
+                    unnest(_publish_keyed.headers) as header,
+                    unnest(_publish_keyed.bodies) as body
+            ) as g
+            where g.leader = g.place
+        ) as b
+        group by b.home
+        order by b.home
+    loop
+        select r.*
+        into run
+        from pgq.publish_batch(
+            topic => _publish_keyed.topic,
+            payloads => case when _publish_keyed.bodies is null then part.payloads end,
+            keys => case when part.home is not null then part.keys end,
+            headers => part.headers,
+            partition => part.home,
+            bodies => case when _publish_keyed.bodies is not null then part.bodies end
+        ) as r
+        limit 1;
+
+        foreach place in array part.places loop
+            homes[place] := run.partition;
+            offsets[place] := run.first_offset;
+            run.first_offset := run.first_offset + 1;
+        end loop;
+    end loop;
+
+    for n in 1 .. cardinality(leaders) loop
+        if leaders[n] < 0 then
+            homes[n] := notes.partitions[-leaders[n]];
+            offsets[n] := notes.log_offsets[-leaders[n]];
+        elsif leaders[n] < n then
+            homes[n] := homes[leaders[n]];
+            offsets[n] := offsets[leaders[n]];
+        end if;
+    end loop;
+
+    if run.partition is not null then
+        perform pgq._place_keys(
+            notes.segments,
+            scope,
+            array_agg(g.idempotency_key),
+            null,
+            array_agg(g.partition),
+            array_agg(g.log_offset)
+        )
+        from (
+            select
+                generate_series(1, cardinality(leaders)) as place,
+                unnest(leaders) as leader,
+                unnest(_publish_keyed.idempotency_keys) as idempotency_key,
+                unnest(homes) as partition,
+                unnest(offsets) as log_offset
+        ) as g
+        where g.leader = g.place
+            and g.idempotency_key is not null;
+
+        if not exists (select from pgq.partition as p where p.partition_id = scope) then
+            raise exception 'topic "%" was dropped while this call was at work',
+                _publish_keyed.topic
+                using errcode = 'MQ001';
+        end if;
+    end if;
+
+    return query
+    select g.partition, g.log_offset, g.leader <> g.place
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(homes) as partition,
+            unnest(offsets) as log_offset
+    ) as g;
+end
+$$;
+
+comment on function pgq._publish_keyed(
+    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
+) is
+'The part of publish and publish_batch that knows idempotency keys: publishes the messages that are
+new, and returns where all of them stand, in the order of the array.';

@@ -1,0 +1,163 @@
+create function pgq._enqueue_keyed(
+    queue text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    delay interval,
+    run_at timestamptz,
+    priority integer,
+    labels text[],
+    idempotency_keys text[],
+    bodies bytea[]
+)
+returns setof pgq.enqueue_result
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    scope bigint;
+    span interval;
+    notes pgq._key_notes;
+    leaders integer[];
+    added record;
+    -- The jobs that were added, in their order, and the job of each place.
+    made bigint[];
+    ids bigint[];
+    rank integer := 0;
+begin
+    -- The transaction id first, then the window: see _note_keys.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show another window, or a queue that is gone; then 40001.
+        perform
+        from pgq.queue as q
+        where q.queue = _enqueue_keyed.queue
+        for share;
+    end if;
+
+    -- Again when the queue was dropped and created again while this waited.
+    loop
+        select q.partition_id, q.idempotency_window
+        into scope, span
+        from pgq.queue as q
+        where q.queue = _enqueue_keyed.queue;
+
+        if scope is null then
+            perform pgq._fail_unknown_queue(_enqueue_keyed.queue);
+        end if;
+
+        notes := pgq._note_keys(scope, span, _enqueue_keyed.idempotency_keys);
+
+        exit when exists (select from pgq.queue as q where q.partition_id = scope);
+    end loop;
+
+    leaders := notes.leaders;
+
+    select
+        array_agg(g.payload order by g.place) as payloads,
+        array_agg(g.key order by g.place) as keys,
+        array_agg(g.header order by g.place) as headers,
+        array_agg(g.label order by g.place) as labels,
+        array_agg(g.body order by g.place) as bodies
+    into added
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(_enqueue_keyed.payloads) as payload,
+            unnest(_enqueue_keyed.keys) as key,
+            unnest(_enqueue_keyed.headers) as header,
+            unnest(_enqueue_keyed.labels) as label,
+            unnest(_enqueue_keyed.bodies) as body
+    ) as g
+    where g.leader = g.place;
+
+    if added.keys is not null then
+        made := array(
+            select e.job_id
+            from pgq.enqueue_batch(
+                queue => _enqueue_keyed.queue,
+                payloads => case when _enqueue_keyed.bodies is null then added.payloads end,
+                keys => added.keys,
+                headers => added.headers,
+                delay => _enqueue_keyed.delay,
+                run_at => _enqueue_keyed.run_at,
+                priority => _enqueue_keyed.priority,
+                labels => added.labels,
+                bodies => case when _enqueue_keyed.bodies is not null then added.bodies end
+            ) as e
+        );
+    end if;
+
+    for place in 1 .. cardinality(leaders) loop
+        if leaders[place] = place then
+            rank := rank + 1;
+            ids[place] := made[rank];
+        elsif leaders[place] > 0 then
+            ids[place] := ids[leaders[place]];
+        else
+            ids[place] := notes.job_ids[-leaders[place]];
+        end if;
+    end loop;
+
+    if rank > 0 then
+        perform pgq._place_keys(
+            notes.segments,
+            scope,
+            array_agg(g.idempotency_key),
+            array_agg(g.job_id),
+            null,
+            null
+        )
+        from (
+            select
+                generate_series(1, cardinality(leaders)) as place,
+                unnest(leaders) as leader,
+                unnest(_enqueue_keyed.idempotency_keys) as idempotency_key,
+                unnest(ids) as job_id
+        ) as g
+        where g.leader = g.place
+            and g.idempotency_key is not null;
+
+        -- Without a lock: it would be one for each call.
+        if not exists (select from pgq.queue as q where q.partition_id = scope) then
+            raise exception 'queue "%" was dropped while this call was at work',
+                _enqueue_keyed.queue
+                using errcode = 'MQ002';
+        end if;
+    end if;
+
+    return query
+    select g.job_id, g.leader <> g.place
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(ids) as job_id
+    ) as g;
+end
+$$;
+
+comment on function pgq._enqueue_keyed(
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    bytea[]
+) is
+'The part of enqueue and enqueue_batch that knows idempotency keys: adds the jobs that are new, and
+returns the ids of all, in the order of the array.';

@@ -1,0 +1,44 @@
+create function pgq._clean_windows(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- One that ends too late was noted while the clock was ahead.
+    update pgq.former_window as f
+    set ends_at = _clean_windows.moment + f.keep
+    where f.ends_at > _clean_windows.moment + f.keep;
+
+    -- As in _close_segments: once all have ended who may know nothing but the former window, no
+    -- more keys are noted by it. What they noted counts from now at most. An id from before a restore
+    -- into another cluster may lie in the future here.
+    update pgq.former_window as f
+    set ends_at = _clean_windows.moment + f.keep
+    where f.ends_at is null
+        and f.horizon <= pg_snapshot_xmin(_clean_windows.started);
+
+    update pgq.former_window as f
+    set horizon = _clean_windows.horizon
+    where f.ends_at is null
+        and (
+            f.horizon is null
+            or f.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+        )
+        and (
+            pg_visible_in_snapshot(f.noted_xid, _clean_windows.started)
+            or f.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+        );
+
+    delete from pgq.former_window as f
+    where f.ends_at <= _clean_windows.moment;
+end
+$$;
+
+comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
+'The part of cleanup that forgets former windows of idempotency keys.';

@@ -1,0 +1,39 @@
+create function pgq._check_idempotency_keys(idempotency_keys text[], size integer)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    bad integer;
+begin
+    if array_ndims(_check_idempotency_keys.idempotency_keys) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_idempotency_keys.idempotency_keys) <> _check_idempotency_keys.size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = format(
+                    'messages: %s, idempotency_keys: %s',
+                    _check_idempotency_keys.size,
+                    cardinality(_check_idempotency_keys.idempotency_keys)
+                );
+    end if;
+
+    select max(length(k.idempotency_key))
+    into bad
+    from unnest(_check_idempotency_keys.idempotency_keys) as k (idempotency_key)
+    where length(k.idempotency_key) not between 1 and 255;
+
+    if bad is not null then
+        raise exception 'an idempotency key must have 1 to 255 characters'
+            using errcode = '22023',
+                detail = format('Given: one of %s characters.', bad);
+    end if;
+end
+$$;
+
+comment on function pgq._check_idempotency_keys(text[], integer) is
+'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';

@@ -1,0 +1,21 @@
+create function pgq._check_idempotency_window(idempotency_window interval)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_interval(
+        'idempotency_window', _check_idempotency_window.idempotency_window, false
+    );
+    if _check_idempotency_window.idempotency_window not between '1 second' and '366 days' then
+        raise exception 'argument "idempotency_window" must be from 1 second to 366 days'
+            using errcode = '22023',
+                detail = format('Given: %s.', _check_idempotency_window.idempotency_window);
+    end if;
+end
+$$;
+
+comment on function pgq._check_idempotency_window(interval) is
+'Refuses a window of idempotency keys that is null (22004), too short or too long (22023).';

@@ -1,0 +1,31 @@
+create function pgq._find_keys(segment integer, scope_id bigint, idempotency_keys text[])
+returns setof pgq._noted_key
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Key by key: a plan for an array might read all keys of the scope.
+    -- for the leaf: _find_keys.segment
+    return query
+    select
+        f.idempotency_key,
+        f.noted_at,
+        f.job_id,
+        f.partition,
+        f.log_offset
+    from unnest({_find_keys.idempotency_keys}) as w (idempotency_key)
+    cross join lateral (
+        select k.*
+        from pgq.idempotency_{leaf} as k
+        where k.scope_id = {_find_keys.scope_id}
+            and k.idempotency_key = w.idempotency_key
+        limit 1
+    ) as f;
+    -- end of the leaf
+end
+$$;
+
+comment on function pgq._find_keys(integer, bigint, text[]) is
+'The rows of idempotency keys in a segment, also those past their window.';

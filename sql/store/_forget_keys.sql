@@ -1,0 +1,27 @@
+create function pgq._forget_keys(segments integer[], scope_id bigint, idempotency_keys text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    leaf integer;
+begin
+    foreach leaf in array _forget_keys.segments loop
+        execute format(
+            'delete from pgq.idempotency_%1$s as k
+            where k.scope_id = $1
+                and k.idempotency_key = any($2)
+                and k.job_id is null
+                and k.partition is null',
+            leaf
+        )
+        using _forget_keys.scope_id, _forget_keys.idempotency_keys;
+    end loop;
+end
+$$;
+
+comment on function pgq._forget_keys(integer[], bigint, text[]) is
+'Removes keys that this call has noted in these segments before it found that another transaction
+was first.';

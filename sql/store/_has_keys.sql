@@ -1,0 +1,22 @@
+create function pgq._has_keys(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    found_one boolean := false;
+begin
+    if _has_keys.segment is not null then
+        execute format(
+            'select exists (select from pgq.idempotency_%s)', _has_keys.segment
+        )
+        into found_one;
+    end if;
+    return found_one;
+end
+$$;
+
+comment on function pgq._has_keys(integer) is
+'Whether a segment holds idempotency keys.';

@@ -1,0 +1,88 @@
+create function pgq._insert_keys(
+    segment integer,
+    scope_id bigint,
+    idempotency_keys text[],
+    idempotency_window interval,
+    moment timestamptz
+)
+returns text[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    inserted bigint;
+    kept text[];
+begin
+    -- Waits for others who have inserted one of them and are still at work. Without a lock on what
+    -- they leave: those who find the same would wait for each other.
+    -- for the leaf: _insert_keys.segment
+    insert into pgq.idempotency_{leaf} (scope_id, noted_at, segment, idempotency_key)
+    select
+        {_insert_keys.scope_id},
+        {_insert_keys.moment},
+        {leaf},
+        w.idempotency_key
+    from unnest({_insert_keys.idempotency_keys}) as w (idempotency_key)
+    on conflict do nothing;
+    -- end of the leaf
+    get diagnostics inserted = row_count;
+
+    if inserted = cardinality(_insert_keys.idempotency_keys) then
+        return _insert_keys.idempotency_keys;
+    end if;
+
+    -- The row of a key that is past its window is used again.
+    execute format(
+        'insert into pgq.idempotency_%1$s as k (scope_id, noted_at, segment, idempotency_key)
+        select $1, $2, %1$s, w.idempotency_key
+        from unnest($3) as w (idempotency_key)
+        cross join lateral (
+            select n.noted_at
+            from pgq.idempotency_%1$s as n
+            where n.scope_id = $1
+                and n.idempotency_key = w.idempotency_key
+                and n.noted_at + $4 <= $2
+            limit 1
+        ) as o
+        on conflict (scope_id, idempotency_key) do update
+        set
+            noted_at = excluded.noted_at,
+            job_id = null,
+            partition = null,
+            log_offset = null
+        where k.noted_at + $4 <= excluded.noted_at',
+        _insert_keys.segment
+    )
+    using
+        _insert_keys.scope_id,
+        _insert_keys.moment,
+        _insert_keys.idempotency_keys,
+        _insert_keys.idempotency_window;
+
+    -- Of rows without a position only those of this call are visible.
+    execute format(
+        'select array_agg(f.idempotency_key order by f.idempotency_key)
+        from unnest($2) as w (idempotency_key)
+        cross join lateral (
+            select n.idempotency_key
+            from pgq.idempotency_%1$s as n
+            where n.scope_id = $1
+                and n.idempotency_key = w.idempotency_key
+                and n.job_id is null
+                and n.partition is null
+            limit 1
+        ) as f',
+        _insert_keys.segment
+    )
+    into kept
+    using _insert_keys.scope_id, _insert_keys.idempotency_keys;
+
+    return coalesce(kept, '{}');
+end
+$$;
+
+comment on function pgq._insert_keys(integer, bigint, text[], interval, timestamptz) is
+'Notes keys in a segment, without a position, and returns them but for those that somebody else has
+noted there meanwhile. The keys come in ascending order.';

@@ -1,0 +1,168 @@
+create function pgq._note_keys(
+    scope_id bigint,
+    idempotency_window interval,
+    idempotency_keys text[]
+)
+returns pgq._key_notes
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    notes pgq._key_notes;
+    state pgq._key_segments;
+    moment timestamptz;
+    pending text[];
+    lost text[];
+    kept text[];
+    seen pgq._noted_key[];
+    known pgq._noted_key[] := '{}';
+    done integer[];
+    leaf integer;
+    looked boolean;
+begin
+    pending := array(
+        select distinct w.idempotency_key collate "C"
+        from unnest(_note_keys.idempotency_keys) as w (idempotency_key)
+        where w.idempotency_key is not null
+        order by 1
+    );
+
+    -- Usually once; again for keys that another transaction was first with.
+    while cardinality(pending) > 0 loop
+        state := pgq._key_segments(_note_keys.scope_id, _note_keys.idempotency_window);
+        moment := pgq._clock();
+        looked := false;
+
+        -- Undone, and the locks with it: overlapping transactions that had looked into an old
+        -- segment would keep it from being emptied for ever, and their locks on rows would keep
+        -- the open one from being sealed.
+        begin
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                -- The snapshot may be older than the transaction id. What has changed since raises
+                -- 40001.
+                perform
+                from pgq.storage_class as c
+                where c.storage_class_id = any(state.class_ids)
+                order by c.storage_class_id
+                for share;
+
+                perform
+                from pgq.segment as s
+                where s.segment = any(state.written)
+                order by s.segment
+                for share;
+            end if;
+
+            seen := array(
+                select distinct on (f.idempotency_key) f
+                from unnest(state.segments) as s (segment)
+                cross join lateral pgq._find_keys(s.segment, _note_keys.scope_id, pending) as f
+                where f.noted_at + _note_keys.idempotency_window > moment
+                order by f.idempotency_key, f.noted_at desc
+            );
+            looked := true;
+            raise exception 'these locks are not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+
+        if cardinality(seen) > 0 then
+            known := known || seen;
+            pending := array(
+                select w.idempotency_key
+                from unnest(pending) as w (idempotency_key)
+                except
+                select f.idempotency_key
+                from unnest(seen) as f
+                order by 1
+            );
+            exit when cardinality(pending) = 0;
+        end if;
+
+        -- In ascending order, of segments and then of keys, as everywhere: whoever waits for another
+        -- one here holds nothing that stands behind.
+        lost := '{}';
+        done := '{}';
+        foreach leaf in array state.written loop
+            kept := pgq._insert_keys(
+                leaf, _note_keys.scope_id, pending, _note_keys.idempotency_window, moment
+            );
+            done := done || leaf;
+            if cardinality(kept) < cardinality(pending) then
+                lost := lost || array(
+                    select w.idempotency_key
+                    from unnest(pending) as w (idempotency_key)
+                    except
+                    select w.idempotency_key
+                    from unnest(kept) as w (idempotency_key)
+                );
+                perform pgq._forget_keys(done, _note_keys.scope_id, lost);
+                pending := kept;
+                exit when cardinality(pending) = 0;
+            end if;
+        end loop;
+
+        notes.segments := array(
+            select distinct w.segment
+            from unnest(notes.segments || state.written) as w (segment)
+            order by w.segment
+        );
+        pending := array(
+            select w.idempotency_key
+            from unnest(lost) as w (idempotency_key)
+            order by w.idempotency_key
+        );
+    end loop;
+
+    -- Each place follows the first one of its key; what was found stands before all of them.
+    select array_agg(w.leader order by w.place)
+    into notes.leaders
+    from (
+        select
+            g.place,
+            first_value(g.place) over (
+                partition by
+                    g.idempotency_key,
+                    case when g.idempotency_key is null then g.place end
+                order by g.place
+            ) as leader
+        from (
+            select
+                generate_series(1, cardinality(_note_keys.idempotency_keys)) as place,
+                unnest(_note_keys.idempotency_keys) collate "C" as idempotency_key
+            union all
+            select
+                -f.place::integer,
+                f.idempotency_key
+            from unnest(known) with ordinality
+                as f (idempotency_key, noted_at, job_id, partition, log_offset, place)
+        ) as g
+    ) as w
+    where w.place > 0;
+
+    select
+        array_agg(f.job_id order by f.place),
+        array_agg(f.partition order by f.place),
+        array_agg(f.log_offset order by f.place)
+    into notes.job_ids, notes.partitions, notes.log_offsets
+    from unnest(known) with ordinality
+        as f (idempotency_key, noted_at, job_id, partition, log_offset, place);
+
+    return notes;
+end
+$$;
+
+comment on function pgq._note_keys(bigint, interval, text[]) is
+'Notes the idempotency keys of a batch for a queue or topic with this window, or finds what they
+stand for; null elements have no key. Waits for other transactions that note one of them. The caller
+has taken its transaction id before it read the window, and calls _place_keys in the end.';
