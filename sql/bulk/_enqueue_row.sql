@@ -17,6 +17,7 @@ begin
         run_at => new.run_at,
         priority => new.priority,
         label => new.label,
+        idempotency_key => new.idempotency_key,
         body => new.body
     );
     return new;

@@ -14,6 +14,7 @@ begin
         key => new.key,
         headers => new.headers::jsonb,
         partition => new.partition,
+        idempotency_key => new.idempotency_key,
         body => new.body
     );
     return new;

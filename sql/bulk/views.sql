@@ -56,6 +56,7 @@ select
     null::text as key,
     null::text as headers,
     null::integer as partition,
+    null::text as idempotency_key,
     null::bytea as body
 where false;
 
@@ -70,6 +71,8 @@ comment on column pgq.publish_rows.payload is 'Its content as JSON; null when it
 comment on column pgq.publish_rows.key is 'The key of the message; null: none.';
 comment on column pgq.publish_rows.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.publish_rows.partition is 'The partition to publish to; null: see publish.';
+comment on column pgq.publish_rows.idempotency_key is
+'What makes it the same when it comes again, see publish; null: nothing.';
 comment on column pgq.publish_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 create view pgq.enqueue_rows as
@@ -82,6 +85,7 @@ select
     null::timestamptz as run_at,
     null::integer as priority,
     null::text as label,
+    null::text as idempotency_key,
     null::bytea as body
 where false;
 
@@ -100,4 +104,6 @@ comment on column pgq.enqueue_rows.delay is
 comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
+comment on column pgq.enqueue_rows.idempotency_key is
+'What makes it the same when it comes again, see enqueue; null: nothing.';
 comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';

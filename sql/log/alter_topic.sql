@@ -111,7 +111,7 @@ partitions can only grow; then most keys move to another partition, so the order
 before the change and after it, not across. A new retention or max_bytes is for messages published
 from now on; where there was no retention before, what is stored is kept for the new one from now
 on. With a shorter one, what is older goes together with the first that it removes. A new
-idempotency_window counts for keys noted before as well, from when each was noted; but what was noted
-by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
+idempotency_window counts for keys noted before as well, from when each was noted; but what was
+noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

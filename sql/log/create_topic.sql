@@ -139,9 +139,9 @@ younger ones have at least so many bytes, so about a third more can be stored; b
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
 message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
-different ones. So that it can be called at each start of an application, settings that are not
-given are not compared.
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
+one retention share their storage; use few different ones. So that it can be called at each start of
+an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

@@ -186,8 +186,8 @@ named, else to the one that its key belongs to, else to any that is free. That p
 locked for other publishers until the transaction ends: publish last, or commit soon. An
 idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
 whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
-whatever its other arguments are, and returns where that message stands as a duplicate. It waits for a
-transaction that is publishing that message.
+whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
+a transaction that is publishing that message.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
-content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
+COMMITTED when another transaction was first (try again).';

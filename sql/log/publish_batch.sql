@@ -161,13 +161,13 @@ comment on function pgq.publish_batch(
 'Appends messages to a topic, all or none, and returns where they stand.
 There is a row for each run of messages that follow each other in a partition; without duplicates
 that is one for each partition that got any.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are optional
-and of the same length. With a partition named, all go there; else each goes to the partition of its
-key; without keys, all go to one partition that is free. In each partition they stand in the order of
-the array. The partitions are locked for other publishers until the transaction ends. An idempotency
-key may be null: none. A message whose key was given before, see publish, or stands further in front
-in the array, is not written; there are rows with duplicate = true for where such ones stand. An
-empty array writes nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are
+optional and of the same length. With a partition named, all go there; else each goes to the
+partition of its key; without keys, all go to one partition that is free. In each partition they
+stand in the order of the array. The partitions are locked for other publishers until the
+transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
+before, see publish, or stands further in front in the array, is not written; rows with duplicate =
+true say where such ones stand. An empty array writes nothing.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
 or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try

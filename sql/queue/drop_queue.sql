@@ -73,7 +73,7 @@ $$;
 
 comment on function pgq.drop_queue(text) is
 'Removes a queue with its jobs, leased, dead and archived ones too.
-Jobs that are enqueued at the same time go with it. Its idempotency keys are forgotten: in a new queue
-of that name they are new.
+Jobs that are enqueued at the same time go with it. Its idempotency keys are forgotten: in a new
+queue of that name they are new.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -16,8 +16,8 @@ begin
     where f.ends_at > _clean_windows.moment + f.keep;
 
     -- As in _close_segments: once all have ended who may know nothing but the former window, no
-    -- more keys are noted by it. What they noted counts from now at most. An id from before a restore
-    -- into another cluster may lie in the future here.
+    -- more keys are noted by it. What they noted counts from now at most. An id from before a
+    -- restore into another cluster may lie in the future here.
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
     where f.ends_at is null

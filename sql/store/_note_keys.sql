@@ -89,8 +89,8 @@ begin
             exit when cardinality(pending) = 0;
         end if;
 
-        -- In ascending order, of segments and then of keys, as everywhere: whoever waits for another
-        -- one here holds nothing that stands behind.
+        -- In ascending order, of segments and then of keys, as everywhere: whoever waits for
+        -- another one here holds nothing that stands behind.
         lost := '{}';
         done := '{}';
         foreach leaf in array state.written loop

@@ -12,7 +12,10 @@ from support.bulk import waiting
 from support.queue import new_queue
 from support.session import Session, new_name
 
-COLUMNS = ("queue", "payload", "key", "headers", "delay", "run_at", "priority", "label", "body")
+COLUMNS = (
+    *("queue", "payload", "key", "headers", "delay", "run_at", "priority", "label"),
+    *("idempotency_key", "body"),
+)
 
 
 def insert(connection: Session, **row: Any) -> int:
@@ -37,6 +40,15 @@ def test_rows_become_jobs(connection: Session) -> None:
     assert (second.body, second.priority, second.label) == (b"\x00", 9, "l")
     assert (second.key, second.headers) == ("k", {"h": 1})
     assert connection.execute("select * from pgq.enqueue_rows").fetchall() == []
+
+
+def test_a_row_that_comes_again(connection: Session) -> None:
+    """By its idempotency key; the second one adds nothing."""
+    queue = new_queue(connection)
+    for payload in ("1", "2"):
+        assert insert(connection, queue=queue, payload=payload, idempotency_key="a") == 1
+    [job] = connection.claim_job(queue=queue, max_jobs=10)
+    assert job.payload == 1
 
 
 def test_errors_are_those_of_enqueue(connection: Session) -> None:

@@ -29,6 +29,17 @@ def test_rows_become_messages(connection: Session) -> None:
     assert (last.key, last.headers, last.body) == (None, {"h": 1}, b"\x00")
 
 
+def test_a_row_that_comes_again(connection: Session) -> None:
+    """By its idempotency key; the second one writes nothing."""
+    topic = new_topic(connection)
+    for payload in ("1", "2"):
+        connection.execute(
+            "insert into pgq.publish_rows (topic, payload, idempotency_key) values (%s, %s, 'a')",
+            [topic, payload],
+        )
+    assert contents_of(connection, topic) == {0: [1]}
+
+
 def test_many_rows_in_one_statement(connection: Session) -> None:
     """They keep their order in the partition."""
     topic = new_topic(connection)

@@ -61,11 +61,11 @@ def test_a_row_is_a_chunk(connection: Session) -> None:
             "write_id task task_attempt chunk lengths packed_payloads keys headers partition"
             " delay priority labels last_chunk starts packed_bodies",
         ),
-        ("publish_rows", "publish", "topic payload key headers partition body"),
+        ("publish_rows", "publish", "topic payload key headers partition idempotency_key body"),
         (
             "enqueue_rows",
             "enqueue",
-            "queue payload key headers delay run_at priority label body",
+            "queue payload key headers delay run_at priority label idempotency_key body",
         ),
     ],
 )

@@ -68,8 +68,8 @@ class Ended:
 class Queue:
     """A queue with its settings and jobs, by id.
 
-    ``shortest`` is its shortest retention so far. ``noted``: when an idempotency key was given last,
-    and with which job. ``lowered``: its max_attempts was lowered, beside
+    ``shortest`` is its shortest retention so far. ``noted``: when an idempotency key was
+    given last, and with which job. ``lowered``: its max_attempts was lowered, beside
     that open transaction (0: none), and cleanup has not looked since which jobs have had as many.
     """
 

@@ -28,7 +28,9 @@ class Target:
         *place, duplicate = verb(**{self.kind: self.name}, payload=number, **given, **options)
         return tuple(place), duplicate
 
-    def write_batch(self, session: Session, keys: Sequence[str | None], **options: Any) -> list[Any]:
+    def write_batch(
+        self, session: Session, keys: Sequence[str | None], **options: Any
+    ) -> list[Any]:
         """The same with an array, whose payloads are 0, 1, 2 …; the rows of the answer."""
         verb = session.enqueue_batch if self.kind == "queue" else session.publish_batch
         answer: list[Any] = verb(
