@@ -76,6 +76,21 @@ def test_after_a_rollback_the_other_writes(
     assert target.stored(connection) == [0, 2]
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_after_the_end_of_its_session_the_other_writes(
+    connect: Connect, connection: Session, target: Target, level: str
+) -> None:
+    winner, other = connect(), connect(isolation_level=level)
+    target.write(winner, "a", 1)
+    answer = blocked(
+        connection, other, lambda: answer_of(other, lambda: target.write(other, "a", 2))
+    )
+    connection.execute("select pg_terminate_backend(%s)", [winner.pid])
+    [(_, duplicate)] = results(answer)
+    assert duplicate is False
+    assert target.stored(connection) == [0, 2]
+
+
 def test_three_at_the_same_time(connect: Connect, connection: Session, target: Target) -> None:
     """The two that have lost do not wait for each other."""
     winner, second, third = connect(), connect(), connect()
