@@ -42,6 +42,9 @@ $guard$;
 -- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
 -- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
 --
+-- An idempotency key is noted beside what it was given with; as long as the window of its queue or
+-- topic lasts, what comes again under it is answered with what was noted.
+--
 -- Payloads of topics and queues stand in message, which is split into leaves called segments.
 -- Topics and queues that keep their messages for the same time share a storage class, and each
 -- class writes to one segment. cleanup opens the next segment from time to time and truncates those
@@ -77,6 +80,40 @@ create type pgq._newest_message as (
 
 comment on type pgq._newest_message is 'The last message of a partition in a segment.';
 
+create type pgq._noted_key as (
+    idempotency_key text collate "C",
+    noted_at timestamptz,
+    job_id bigint,
+    partition integer,
+    log_offset bigint
+);
+
+comment on type pgq._noted_key is 'An idempotency key, and the job or message that it stands for.';
+
+create type pgq._key_segments as (
+    class_ids bigint[],
+    segments integer[],
+    written integer[]
+);
+
+comment on type pgq._key_segments is
+'Where the keys of a queue or topic stand: in these segments of these classes; new ones are written
+to some of them.';
+
+-- Flat arrays: they are read element by element.
+create type pgq._key_notes as (
+    segments integer[],
+    leaders integer[],
+    job_ids bigint[],
+    partitions integer[],
+    log_offsets bigint[]
+);
+
+comment on type pgq._key_notes is
+'What became of the keys of a batch: to which segments the new ones were written; for each place its
+own number if it is new, that of the place that has the same key, or -n for the nth of those that
+were found; and what these stand for.';
+
 -- ==== sql/log/types.sql
 
 create type pgq.topic_info as (
@@ -86,7 +123,8 @@ create type pgq.topic_info as (
     max_bytes bigint,
     notify boolean,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    idempotency_window interval
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -99,6 +137,8 @@ comment on column pgq.topic_info.max_bytes is
 comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
+comment on column pgq.topic_info.idempotency_window is
+'How long an idempotency key stands for the message that it was given with.';
 
 create type pgq.group_info as (
     topic text,
@@ -142,12 +182,12 @@ create type pgq.publish_result as (
     duplicate boolean
 );
 
-comment on type pgq.publish_result is 'Where a message stands that was published.';
+comment on type pgq.publish_result is 'Where a message stands that was published, now or before.';
 comment on column pgq.publish_result.partition is 'The number of its partition, from 0.';
 comment on column pgq.publish_result.log_offset is
 'Its offset in the partition, from 1; null: it has none yet.';
 comment on column pgq.publish_result.duplicate is
-'Whether it had been published before, and stands there since then.';
+'Whether it had been published before, with the same idempotency key, and stands there since then.';
 
 create type pgq.publish_batch_result as (
     partition integer,
@@ -164,7 +204,8 @@ comment on column pgq.publish_batch_result.first_offset is
 comment on column pgq.publish_batch_result.last_offset is
 'The offset of the last one; null: they have none yet.';
 comment on column pgq.publish_batch_result.duplicate is
-'Whether they had been published before, and stand there since then.';
+'Whether they had been published before, with the same idempotency keys, and stand there since
+then.';
 
 create type pgq.seek_result as (
     partition integer,
@@ -272,7 +313,8 @@ create type pgq.queue_info as (
     notify boolean,
     paused boolean,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    idempotency_window interval
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -296,6 +338,8 @@ comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the chan
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
 comment on column pgq.queue_info.updated_at is 'When its settings last changed.';
+comment on column pgq.queue_info.idempotency_window is
+'How long an idempotency key stands for the job that it was given with.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -330,10 +374,10 @@ create type pgq.enqueue_result as (
     duplicate boolean
 );
 
-comment on type pgq.enqueue_result is 'A job that was enqueued.';
+comment on type pgq.enqueue_result is 'A job that was enqueued, now or before.';
 comment on column pgq.enqueue_result.job_id is 'Its id.';
 comment on column pgq.enqueue_result.duplicate is
-'Whether it had been enqueued before, and has this id since then.';
+'Whether it had been enqueued before, with the same idempotency key, and has this id since then.';
 
 create type pgq.effect_state as (
     state text,
@@ -479,7 +523,8 @@ create table pgq.storage_class (
     retention interval,
     max_bytes bigint,
     owner_id bigint,
-    segment integer
+    segment integer,
+    for_keys boolean not null default false
 );
 
 -- One class per retention; a topic with a size limit has a class of its own. Two retentions may be
@@ -496,16 +541,19 @@ comment on column pgq.storage_class.owner_id is
 comment on column pgq.storage_class.segment is
 'The open segment, where new messages go; null: the class is out of use. Whoever puts something into
 that segment locks this row, and opening another one changes it.';
+comment on column pgq.storage_class.for_keys is
+'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
+length.';
 
 create table pgq.leaf (
     leaf integer primary key,
     free boolean not null
 );
 
-comment on table pgq.leaf is 'The leaves of message and job_archive that there are.
+comment on table pgq.leaf is 'The leaves of message, job_archive and idempotency that there are.
 A dump of the extension leaves it out: an installation makes its own, and segment says which of them
 are in use.';
-comment on column pgq.leaf.leaf is 'Its number: message_N and job_archive_N.';
+comment on column pgq.leaf.leaf is 'Its number: message_N, job_archive_N and idempotency_N.';
 comment on column pgq.leaf.free is 'Whether no segment uses it; it is empty then.';
 
 create table pgq.segment (
@@ -561,6 +609,58 @@ comment on column pgq.message.headers is 'A JSON object with what travels beside
 comment on column pgq.message.payload is 'The content as JSON; null when body is set.';
 comment on column pgq.message.body is 'The content as raw bytes; null when payload is set.';
 
+create table pgq.idempotency (
+    scope_id bigint not null,
+    noted_at timestamptz not null,
+    job_id bigint,
+    log_offset bigint,
+    segment integer not null,
+    partition integer,
+    idempotency_key text collate "C" not null
+)
+partition by list (segment);
+
+comment on table pgq.idempotency is
+'Idempotency keys, in segments of the class whose retention is their window; a leaf is truncated
+together with the messages of that number. One key may stand in several segments; the row that was
+noted last counts.';
+comment on column pgq.idempotency.scope_id is
+'Where it counts: the partition_id of a queue, or of partition 0 of a topic.';
+comment on column pgq.idempotency.noted_at is 'When it was noted; its window counts from here.';
+comment on column pgq.idempotency.job_id is 'The job that it was given with; null: a message.';
+comment on column pgq.idempotency.log_offset is
+'The offset of the message that it was given with; null: a job.';
+comment on column pgq.idempotency.segment is 'The leaf that holds it.';
+comment on column pgq.idempotency.partition is
+'The partition of that message; null: a job. Both are null only within the call that notes it.';
+comment on column pgq.idempotency.idempotency_key is 'The key.';
+
+create table pgq.former_window (
+    scope_id bigint not null,
+    idempotency_window interval not null,
+    keep interval not null,
+    noted_xid xid8 not null,
+    horizon xid8,
+    ends_at timestamptz
+);
+
+create unique index former_window_key on pgq.former_window
+(scope_id, interval_send(idempotency_window));
+-- Where all tables are published, what has no key could not be changed.
+alter table pgq.former_window replica identity full;
+
+comment on table pgq.former_window is
+'Windows that queues and topics had before: keys that were noted then stand in another class.';
+comment on column pgq.former_window.scope_id is 'Whose window it was; see idempotency.';
+comment on column pgq.former_window.idempotency_window is 'How long it was.';
+comment on column pgq.former_window.keep is
+'How long such keys may still count: the shorter one of this window and the next.';
+comment on column pgq.former_window.noted_xid is 'The transaction that changed it.';
+comment on column pgq.former_window.horizon is
+'Transactions below this one may still note keys by it; null: cleanup has not found out yet.';
+comment on column pgq.former_window.ends_at is
+'From then on none of its keys counts any more; null: such transactions may still run.';
+
 create table pgq.leftover (
     partition_id bigint not null,
     segment integer not null,
@@ -604,7 +704,8 @@ create table pgq.topic (
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     notify boolean not null,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    idempotency_window interval not null default '1 day'
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -615,6 +716,8 @@ comment on column pgq.topic.storage_class_id is 'How long its messages are kept.
 comment on column pgq.topic.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
+comment on column pgq.topic.idempotency_window is
+'How long an idempotency key stands for the message that it was given with.';
 
 -- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
 -- row by one index.
@@ -782,7 +885,8 @@ create table pgq.queue (
     notify boolean not null,
     paused boolean not null default false,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    idempotency_window interval not null default '1 day'
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -806,6 +910,8 @@ comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel p
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
+comment on column pgq.queue.idempotency_window is
+'How long an idempotency key stands for the job that it was given with.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -1559,6 +1665,72 @@ comment on function pgq._check_no_limit(text[], jsonb) is
 'Refuses in no_limit the name of a setting that has no limit to lift, and of one that is given
 (22023). given has the settings whose limits can be lifted, null where they are not given.';
 
+-- ==== sql/shared/_check_idempotency_window.sql
+
+create function pgq._check_idempotency_window(idempotency_window interval)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_interval(
+        'idempotency_window', _check_idempotency_window.idempotency_window, false
+    );
+    if _check_idempotency_window.idempotency_window not between '1 second' and '366 days' then
+        raise exception 'argument "idempotency_window" must be from 1 second to 366 days'
+            using errcode = '22023',
+                detail = format('Given: %s.', _check_idempotency_window.idempotency_window);
+    end if;
+end
+$$;
+
+comment on function pgq._check_idempotency_window(interval) is
+'Refuses a window of idempotency keys that is null (22004), too short or too long (22023).';
+
+-- ==== sql/shared/_check_idempotency_keys.sql
+
+create function pgq._check_idempotency_keys(idempotency_keys text[], size integer)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    bad integer;
+begin
+    if array_ndims(_check_idempotency_keys.idempotency_keys) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_idempotency_keys.idempotency_keys) <> _check_idempotency_keys.size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = format(
+                    'messages: %s, idempotency_keys: %s',
+                    _check_idempotency_keys.size,
+                    cardinality(_check_idempotency_keys.idempotency_keys)
+                );
+    end if;
+
+    select max(length(k.idempotency_key))
+    into bad
+    from unnest(_check_idempotency_keys.idempotency_keys) as k (idempotency_key)
+    where length(k.idempotency_key) not between 1 and 255;
+
+    if bad is not null then
+        raise exception 'an idempotency key must have 1 to 255 characters'
+            using errcode = '22023',
+                detail = format('Given: one of %s characters.', bad);
+    end if;
+end
+$$;
+
+comment on function pgq._check_idempotency_keys(text[], integer) is
+'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';
+
 -- ==== sql/shared/_check_settings_equal.sql
 
 create function pgq._check_settings_equal(
@@ -1607,7 +1779,14 @@ begin
     where
         case
             when s.name in (
-                'backoff', 'backoff_max', 'delay', 'every', 'job_ttl', 'lease', 'retention'
+                'backoff',
+                'backoff_max',
+                'delay',
+                'every',
+                'idempotency_window',
+                'job_ttl',
+                'lease',
+                'retention'
             )
                 then
                     justify_hours(s.given::interval)::text
@@ -1663,17 +1842,31 @@ begin
         _create_leaf.leaf
     );
     execute format(
+        'create table pgq.idempotency_%1$s (
+            like pgq.idempotency, primary key (scope_id, idempotency_key)
+        )',
+        _create_leaf.leaf
+    );
+    execute format(
+        'alter table pgq.idempotency attach partition pgq.idempotency_%1$s for values in (%1$s)',
+        _create_leaf.leaf
+    );
+    execute format(
         'comment on table pgq.message_%1$s is ''Segment %1$s of the messages.''', _create_leaf.leaf
     );
     execute format(
         'comment on table pgq.job_archive_%1$s is ''Segment %1$s of the finished jobs.''',
         _create_leaf.leaf
     );
+    execute format(
+        'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
+        _create_leaf.leaf
+    );
 end
 $$;
 
 comment on function pgq._create_leaf(integer) is
-'Adds a leaf to message and to job_archive.';
+'Adds a leaf to message, to job_archive and to idempotency.';
 
 -- ==== sql/store/_mark_segment.sql
 
@@ -2189,6 +2382,1392 @@ comment on function pgq._is_kept(integer) is
 'Whether a segment that the snapshot shows has not been emptied since. TRUNCATE is seen by snapshots
 that are older, too; what they still see of a segment is its first row, or it was emptied.';
 
+-- ==== sql/store/_has_keys.sql
+
+create function pgq._has_keys(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    found_one boolean := false;
+begin
+    if _has_keys.segment is not null then
+        execute format(
+            'select exists (select from pgq.idempotency_%s)', _has_keys.segment
+        )
+        into found_one;
+    end if;
+    return found_one;
+end
+$$;
+
+comment on function pgq._has_keys(integer) is
+'Whether a segment holds idempotency keys.';
+
+-- ==== sql/store/_note_former_window.sql
+
+create function pgq._note_former_window(
+    scope_id bigint,
+    window_before interval,
+    window_now interval
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if interval_send(_note_former_window.window_before)
+        = interval_send(_note_former_window.window_now)
+    then
+        return;
+    end if;
+
+    delete from pgq.former_window as f
+    where f.scope_id = _note_former_window.scope_id
+        and interval_send(f.idempotency_window) = interval_send(_note_former_window.window_now);
+
+    insert into pgq.former_window (scope_id, idempotency_window, keep, noted_xid)
+    values (
+        _note_former_window.scope_id,
+        _note_former_window.window_before,
+        least(_note_former_window.window_before, _note_former_window.window_now),
+        pg_current_xact_id()
+    );
+end
+$$;
+
+comment on function pgq._note_former_window(bigint, interval, interval) is
+'Notes that a queue or topic, whose row the caller has locked, gets another window: what was noted
+by the one before is still to be found.';
+
+-- ==== sql/store/_key_segments.sql
+
+create function pgq._key_segments(scope_id bigint, idempotency_window interval)
+returns pgq._key_segments
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._key_segments;
+    unopened interval;
+begin
+    -- Again when a class has to be made, or to be opened, first.
+    loop
+        select
+            array_agg(distinct c.storage_class_id),
+            array_agg(distinct s.segment) filter (where s.segment is not null),
+            -- Everybody who may still be at work and wrote to a segment while it was the open one
+            -- is found there. Who began behind its horizon did not.
+            array_agg(distinct s.segment order by s.segment) filter (
+                where w.written
+                    and (
+                        s.state = 'open'
+                        or s.state = 'sealed'
+                        and coalesce(
+                            s.horizon > pg_snapshot_xmin(pg_current_snapshot()), true
+                        )
+                    )
+            ),
+            min(w.span) filter (where w.written and c.segment is null)
+        into state.class_ids, state.segments, state.written, unopened
+        from (
+            select
+                _key_segments.idempotency_window as span,
+                true as written
+            union all
+            select
+                f.idempotency_window,
+                f.ends_at is null
+            from pgq.former_window as f
+            where f.scope_id = _key_segments.scope_id
+        ) as w
+        left join pgq.storage_class as c
+            on coalesce(interval_send(c.retention), ''::bytea) = interval_send(w.span)
+            and coalesce(c.owner_id, 0) = 0
+        left join pgq.segment as s on s.storage_class_id = c.storage_class_id;
+
+        exit when unopened is null;
+        perform pgq._storage_class(unopened, null, null);
+    end loop;
+
+    return state;
+end
+$$;
+
+comment on function pgq._key_segments(bigint, interval) is
+'Where the keys of a queue or topic with this window stand, and where new ones are to be written: to
+all segments that others who write at the same time may have written to. The caller has taken its
+transaction id before.';
+
+-- ==== sql/store/_find_keys.sql
+
+create function pgq._find_keys(segment integer, scope_id bigint, idempotency_keys text[])
+returns setof pgq._noted_key
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Key by key: a plan for an array might read all keys of the scope.
+    if _find_keys.segment = 0 then
+        return query
+        select
+            f.idempotency_key,
+            f.noted_at,
+            f.job_id,
+            f.partition,
+            f.log_offset
+        from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+        cross join lateral (
+            select k.*
+            from pgq.idempotency_0 as k
+            where k.scope_id = _find_keys.scope_id
+                and k.idempotency_key = w.idempotency_key
+            limit 1
+        ) as f;
+    elsif _find_keys.segment = 1 then
+        return query
+        select
+            f.idempotency_key,
+            f.noted_at,
+            f.job_id,
+            f.partition,
+            f.log_offset
+        from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+        cross join lateral (
+            select k.*
+            from pgq.idempotency_1 as k
+            where k.scope_id = _find_keys.scope_id
+                and k.idempotency_key = w.idempotency_key
+            limit 1
+        ) as f;
+    elsif _find_keys.segment <= 3 then
+        if _find_keys.segment <= 2 then
+            return query
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_2 as k
+                where k.scope_id = _find_keys.scope_id
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f;
+        else
+            return query
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_3 as k
+                where k.scope_id = _find_keys.scope_id
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f;
+        end if;
+    elsif _find_keys.segment <= 7 then
+        if _find_keys.segment <= 5 then
+            if _find_keys.segment <= 4 then
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_4 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            else
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_5 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            end if;
+        else
+            if _find_keys.segment <= 6 then
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_6 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            else
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_7 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            end if;
+        end if;
+    elsif _find_keys.segment <= 15 then
+        if _find_keys.segment <= 11 then
+            if _find_keys.segment <= 9 then
+                if _find_keys.segment <= 8 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_8 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_9 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            else
+                if _find_keys.segment <= 10 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_10 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_11 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            end if;
+        else
+            if _find_keys.segment <= 13 then
+                if _find_keys.segment <= 12 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_12 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_13 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            else
+                if _find_keys.segment <= 14 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_14 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_15 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            end if;
+        end if;
+    else
+        return query execute format($leaf$
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest($1) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_%1$s as k
+                where k.scope_id = $2
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f
+        $leaf$, _find_keys.segment)
+        using _find_keys.idempotency_keys, _find_keys.scope_id;
+    end if;
+end
+$$;
+
+comment on function pgq._find_keys(integer, bigint, text[]) is
+'The rows of idempotency keys in a segment, also those past their window.';
+
+-- ==== sql/store/_insert_keys.sql
+
+create function pgq._insert_keys(
+    segment integer,
+    scope_id bigint,
+    idempotency_keys text[],
+    idempotency_window interval,
+    moment timestamptz
+)
+returns text[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    inserted bigint;
+    kept text[];
+begin
+    -- Waits for others who have inserted one of them and are still at work. Without a lock on what
+    -- they leave: those who find the same would wait for each other.
+    if _insert_keys.segment = 0 then
+        insert into pgq.idempotency_0 (scope_id, noted_at, segment, idempotency_key)
+        select
+            _insert_keys.scope_id,
+            _insert_keys.moment,
+            0,
+            w.idempotency_key
+        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+        on conflict do nothing;
+    elsif _insert_keys.segment = 1 then
+        insert into pgq.idempotency_1 (scope_id, noted_at, segment, idempotency_key)
+        select
+            _insert_keys.scope_id,
+            _insert_keys.moment,
+            1,
+            w.idempotency_key
+        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+        on conflict do nothing;
+    elsif _insert_keys.segment <= 3 then
+        if _insert_keys.segment <= 2 then
+            insert into pgq.idempotency_2 (scope_id, noted_at, segment, idempotency_key)
+            select
+                _insert_keys.scope_id,
+                _insert_keys.moment,
+                2,
+                w.idempotency_key
+            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+            on conflict do nothing;
+        else
+            insert into pgq.idempotency_3 (scope_id, noted_at, segment, idempotency_key)
+            select
+                _insert_keys.scope_id,
+                _insert_keys.moment,
+                3,
+                w.idempotency_key
+            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+            on conflict do nothing;
+        end if;
+    elsif _insert_keys.segment <= 7 then
+        if _insert_keys.segment <= 5 then
+            if _insert_keys.segment <= 4 then
+                insert into pgq.idempotency_4 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    4,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            else
+                insert into pgq.idempotency_5 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    5,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            end if;
+        else
+            if _insert_keys.segment <= 6 then
+                insert into pgq.idempotency_6 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    6,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            else
+                insert into pgq.idempotency_7 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    7,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            end if;
+        end if;
+    elsif _insert_keys.segment <= 15 then
+        if _insert_keys.segment <= 11 then
+            if _insert_keys.segment <= 9 then
+                if _insert_keys.segment <= 8 then
+                    insert into pgq.idempotency_8 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        8,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_9 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        9,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            else
+                if _insert_keys.segment <= 10 then
+                    insert into pgq.idempotency_10 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        10,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_11 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        11,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            end if;
+        else
+            if _insert_keys.segment <= 13 then
+                if _insert_keys.segment <= 12 then
+                    insert into pgq.idempotency_12 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        12,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_13 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        13,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            else
+                if _insert_keys.segment <= 14 then
+                    insert into pgq.idempotency_14 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        14,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_15 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        15,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.idempotency_%1$s (scope_id, noted_at, segment, idempotency_key)
+            select
+                $1,
+                $2,
+                %1$s,
+                w.idempotency_key
+            from unnest($3) as w (idempotency_key)
+            on conflict do nothing
+        $leaf$, _insert_keys.segment)
+        using _insert_keys.scope_id, _insert_keys.moment, _insert_keys.idempotency_keys;
+    end if;
+    get diagnostics inserted = row_count;
+
+    if inserted = cardinality(_insert_keys.idempotency_keys) then
+        return _insert_keys.idempotency_keys;
+    end if;
+
+    -- The row of a key that is past its window is used again.
+    execute format(
+        'insert into pgq.idempotency_%1$s as k (scope_id, noted_at, segment, idempotency_key)
+        select $1, $2, %1$s, w.idempotency_key
+        from unnest($3) as w (idempotency_key)
+        cross join lateral (
+            select n.noted_at
+            from pgq.idempotency_%1$s as n
+            where n.scope_id = $1
+                and n.idempotency_key = w.idempotency_key
+                and n.noted_at + $4 <= $2
+            limit 1
+        ) as o
+        on conflict (scope_id, idempotency_key) do update
+        set
+            noted_at = excluded.noted_at,
+            job_id = null,
+            partition = null,
+            log_offset = null
+        where k.noted_at + $4 <= excluded.noted_at',
+        _insert_keys.segment
+    )
+    using
+        _insert_keys.scope_id,
+        _insert_keys.moment,
+        _insert_keys.idempotency_keys,
+        _insert_keys.idempotency_window;
+
+    -- Of rows without a position only those of this call are visible.
+    execute format(
+        'select array_agg(f.idempotency_key order by f.idempotency_key)
+        from unnest($2) as w (idempotency_key)
+        cross join lateral (
+            select n.idempotency_key
+            from pgq.idempotency_%1$s as n
+            where n.scope_id = $1
+                and n.idempotency_key = w.idempotency_key
+                and n.job_id is null
+                and n.partition is null
+            limit 1
+        ) as f',
+        _insert_keys.segment
+    )
+    into kept
+    using _insert_keys.scope_id, _insert_keys.idempotency_keys;
+
+    return coalesce(kept, '{}');
+end
+$$;
+
+comment on function pgq._insert_keys(integer, bigint, text[], interval, timestamptz) is
+'Notes keys in a segment, without a position, and returns them but for those that somebody else has
+noted there meanwhile. The keys come in ascending order.';
+
+-- ==== sql/store/_forget_keys.sql
+
+create function pgq._forget_keys(segments integer[], scope_id bigint, idempotency_keys text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    leaf integer;
+begin
+    foreach leaf in array _forget_keys.segments loop
+        execute format(
+            'delete from pgq.idempotency_%1$s as k
+            where k.scope_id = $1
+                and k.idempotency_key = any($2)
+                and k.job_id is null
+                and k.partition is null',
+            leaf
+        )
+        using _forget_keys.scope_id, _forget_keys.idempotency_keys;
+    end loop;
+end
+$$;
+
+comment on function pgq._forget_keys(integer[], bigint, text[]) is
+'Removes keys that this call has noted in these segments before it found that another transaction
+was first.';
+
+-- ==== sql/store/_note_keys.sql
+
+create function pgq._note_keys(
+    scope_id bigint,
+    idempotency_window interval,
+    idempotency_keys text[]
+)
+returns pgq._key_notes
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    notes pgq._key_notes;
+    state pgq._key_segments;
+    moment timestamptz;
+    pending text[];
+    lost text[];
+    kept text[];
+    seen pgq._noted_key[];
+    known pgq._noted_key[] := '{}';
+    done integer[];
+    leaf integer;
+    looked boolean;
+begin
+    pending := array(
+        select distinct w.idempotency_key collate "C"
+        from unnest(_note_keys.idempotency_keys) as w (idempotency_key)
+        where w.idempotency_key is not null
+        order by 1
+    );
+
+    -- Usually once; again for keys that another transaction was first with.
+    while cardinality(pending) > 0 loop
+        state := pgq._key_segments(_note_keys.scope_id, _note_keys.idempotency_window);
+        moment := pgq._clock();
+        looked := false;
+
+        -- Undone, and the locks with it: overlapping transactions that had looked into an old
+        -- segment would keep it from being emptied for ever, and their locks on rows would keep
+        -- the open one from being sealed.
+        begin
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                -- The snapshot may be older than the transaction id. What has changed since raises
+                -- 40001.
+                perform
+                from pgq.storage_class as c
+                where c.storage_class_id = any(state.class_ids)
+                order by c.storage_class_id
+                for share;
+
+                perform
+                from pgq.segment as s
+                where s.segment = any(state.written)
+                order by s.segment
+                for share;
+            end if;
+
+            seen := array(
+                select distinct on (f.idempotency_key) f
+                from unnest(state.segments) as s (segment)
+                cross join lateral pgq._find_keys(s.segment, _note_keys.scope_id, pending) as f
+                where f.noted_at + _note_keys.idempotency_window > moment
+                order by f.idempotency_key, f.noted_at desc
+            );
+            looked := true;
+            raise exception 'these locks are not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+
+        if cardinality(seen) > 0 then
+            known := known || seen;
+            pending := array(
+                select w.idempotency_key
+                from unnest(pending) as w (idempotency_key)
+                except
+                select f.idempotency_key
+                from unnest(seen) as f
+                order by 1
+            );
+            exit when cardinality(pending) = 0;
+        end if;
+
+        -- In ascending order, of segments and then of keys, as everywhere: whoever waits for
+        -- another one here holds nothing that stands behind.
+        lost := '{}';
+        done := '{}';
+        foreach leaf in array state.written loop
+            kept := pgq._insert_keys(
+                leaf, _note_keys.scope_id, pending, _note_keys.idempotency_window, moment
+            );
+            done := done || leaf;
+            if cardinality(kept) < cardinality(pending) then
+                lost := lost || array(
+                    select w.idempotency_key
+                    from unnest(pending) as w (idempotency_key)
+                    except
+                    select w.idempotency_key
+                    from unnest(kept) as w (idempotency_key)
+                );
+                perform pgq._forget_keys(done, _note_keys.scope_id, lost);
+                pending := kept;
+                exit when cardinality(pending) = 0;
+            end if;
+        end loop;
+
+        notes.segments := array(
+            select distinct w.segment
+            from unnest(notes.segments || state.written) as w (segment)
+            order by w.segment
+        );
+        pending := array(
+            select w.idempotency_key
+            from unnest(lost) as w (idempotency_key)
+            order by w.idempotency_key
+        );
+    end loop;
+
+    -- Each place follows the first one of its key; what was found stands before all of them.
+    select array_agg(w.leader order by w.place)
+    into notes.leaders
+    from (
+        select
+            g.place,
+            first_value(g.place) over (
+                partition by
+                    g.idempotency_key,
+                    case when g.idempotency_key is null then g.place end
+                order by g.place
+            ) as leader
+        from (
+            select
+                generate_series(1, cardinality(_note_keys.idempotency_keys)) as place,
+                unnest(_note_keys.idempotency_keys) collate "C" as idempotency_key
+            union all
+            select
+                -f.place::integer,
+                f.idempotency_key
+            from unnest(known) with ordinality
+                as f (idempotency_key, noted_at, job_id, partition, log_offset, place)
+        ) as g
+    ) as w
+    where w.place > 0;
+
+    select
+        array_agg(f.job_id order by f.place),
+        array_agg(f.partition order by f.place),
+        array_agg(f.log_offset order by f.place)
+    into notes.job_ids, notes.partitions, notes.log_offsets
+    from unnest(known) with ordinality
+        as f (idempotency_key, noted_at, job_id, partition, log_offset, place);
+
+    return notes;
+end
+$$;
+
+comment on function pgq._note_keys(bigint, interval, text[]) is
+'Notes the idempotency keys of a batch for a queue or topic with this window, or finds what they
+stand for; null elements have no key. Waits for other transactions that note one of them. The caller
+has taken its transaction id before it read the window, and calls _place_keys in the end.';
+
+-- ==== sql/store/_place_keys.sql
+
+create function pgq._place_keys(
+    segments integer[],
+    scope_id bigint,
+    idempotency_keys text[],
+    job_ids bigint[],
+    partitions integer[],
+    log_offsets bigint[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    leaf integer;
+    -- Only now: the call may have waited.
+    moment timestamptz := pgq._clock();
+begin
+    foreach leaf in array coalesce(_place_keys.segments, '{}') loop
+        -- The rows are there. They are found by their index whatever the planner thinks, which
+        -- might join with all keys of the scope.
+        if leaf = 0 then
+            insert into pgq.idempotency_0 (
+                scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+            )
+            select
+                _place_keys.scope_id,
+                moment,
+                w.job_id,
+                w.log_offset,
+                0,
+                w.partition,
+                w.idempotency_key
+            from (
+                select
+                    unnest(_place_keys.idempotency_keys) as idempotency_key,
+                    unnest(_place_keys.job_ids) as job_id,
+                    unnest(_place_keys.partitions) as partition,
+                    unnest(_place_keys.log_offsets) as log_offset
+            ) as w
+            on conflict (scope_id, idempotency_key) do update
+            set
+                noted_at = excluded.noted_at,
+                job_id = excluded.job_id,
+                partition = excluded.partition,
+                log_offset = excluded.log_offset;
+        elsif leaf = 1 then
+            insert into pgq.idempotency_1 (
+                scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+            )
+            select
+                _place_keys.scope_id,
+                moment,
+                w.job_id,
+                w.log_offset,
+                1,
+                w.partition,
+                w.idempotency_key
+            from (
+                select
+                    unnest(_place_keys.idempotency_keys) as idempotency_key,
+                    unnest(_place_keys.job_ids) as job_id,
+                    unnest(_place_keys.partitions) as partition,
+                    unnest(_place_keys.log_offsets) as log_offset
+            ) as w
+            on conflict (scope_id, idempotency_key) do update
+            set
+                noted_at = excluded.noted_at,
+                job_id = excluded.job_id,
+                partition = excluded.partition,
+                log_offset = excluded.log_offset;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.idempotency_2 (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    _place_keys.scope_id,
+                    moment,
+                    w.job_id,
+                    w.log_offset,
+                    2,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest(_place_keys.idempotency_keys) as idempotency_key,
+                        unnest(_place_keys.job_ids) as job_id,
+                        unnest(_place_keys.partitions) as partition,
+                        unnest(_place_keys.log_offsets) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset;
+            else
+                insert into pgq.idempotency_3 (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    _place_keys.scope_id,
+                    moment,
+                    w.job_id,
+                    w.log_offset,
+                    3,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest(_place_keys.idempotency_keys) as idempotency_key,
+                        unnest(_place_keys.job_ids) as job_id,
+                        unnest(_place_keys.partitions) as partition,
+                        unnest(_place_keys.log_offsets) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.idempotency_4 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        4,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                else
+                    insert into pgq.idempotency_5 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        5,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.idempotency_6 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        6,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                else
+                    insert into pgq.idempotency_7 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        7,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.idempotency_8 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            8,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_9 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            9,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.idempotency_10 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            10,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_11 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            11,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.idempotency_12 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            12,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_13 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            13,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.idempotency_14 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            14,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_15 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            15,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.idempotency_%1$s (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    $1,
+                    $2,
+                    w.job_id,
+                    w.log_offset,
+                    %1$s,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest($3) as idempotency_key,
+                        unnest($4) as job_id,
+                        unnest($5) as partition,
+                        unnest($6) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset
+            $leaf$, leaf)
+            using _place_keys.scope_id, moment, _place_keys.idempotency_keys, _place_keys.job_ids, _place_keys.partitions, _place_keys.log_offsets;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._place_keys(
+    integer[], bigint, text[], bigint[], integer[], bigint[]
+) is
+'Notes what the keys stand for that this call has noted in these segments.';
+
 -- ==== sql/log/_fail_unknown_topic.sql
 
 create function pgq._fail_unknown_topic(topic text)
@@ -2394,7 +3973,12 @@ comment on function pgq._fail_truncated(text) is
 
 -- ==== sql/log/_check_topic_settings.sql
 
-create function pgq._check_topic_settings(partitions integer, retention interval, max_bytes bigint)
+create function pgq._check_topic_settings(
+    partitions integer,
+    retention interval,
+    max_bytes bigint,
+    idempotency_window interval
+)
 returns void
 language plpgsql
 immutable
@@ -2403,6 +3987,7 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_count('partitions', _check_topic_settings.partitions, 1, 1024);
+    perform pgq._check_idempotency_window(_check_topic_settings.idempotency_window);
     if _check_topic_settings.retention is not null then
         perform pgq._check_interval('retention', _check_topic_settings.retention, false);
     end if;
@@ -2414,7 +3999,7 @@ begin
 end
 $$;
 
-comment on function pgq._check_topic_settings(integer, interval, bigint) is
+comment on function pgq._check_topic_settings(integer, interval, bigint, interval) is
 'Refuses settings that a topic cannot have (22004, 22023).';
 
 -- ==== sql/log/_check_out_of_range.sql
@@ -3420,7 +5005,8 @@ select
     c.max_bytes,
     t.notify,
     t.created_at,
-    t.updated_at
+    t.updated_at,
+    t.idempotency_window
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
@@ -3848,6 +5434,7 @@ create function pgq.create_topic(
     retention interval default null,
     max_bytes bigint default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.topic_info
@@ -3881,8 +5468,9 @@ begin
         settings.max_bytes := create_topic.max_bytes;
     end if;
     settings.notify := coalesce(create_topic.notify, false);
+    settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
     perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes
+        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
 
     -- One that is there is found without a lock.
@@ -3906,7 +5494,8 @@ begin
                 'partitions', create_topic.partitions,
                 'retention', create_topic.retention,
                 'max_bytes', create_topic.max_bytes,
-                'notify', create_topic.notify
+                'notify', create_topic.notify,
+                'idempotency_window', create_topic.idempotency_window
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -3916,14 +5505,23 @@ begin
     end if;
 
     class := pgq._storage_class(settings.retention, null, null);
-    insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
+    insert into pgq.topic (
+        topic,
+        partitions,
+        storage_class_id,
+        notify,
+        created_at,
+        updated_at,
+        idempotency_window
+    )
     values (
         create_topic.topic,
         settings.partitions,
         class.storage_class_id,
         settings.notify,
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        settings.idempotency_window
     )
     on conflict (topic) do nothing
     returning *
@@ -3939,6 +5537,7 @@ begin
             create_topic.retention,
             create_topic.max_bytes,
             create_topic.notify,
+            create_topic.idempotency_window,
             create_topic.no_limit
         ) as c;
         return;
@@ -3958,7 +5557,9 @@ begin
 end
 $$;
 
-comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
+comment on function pgq.create_topic(
+    text, integer, interval, bigint, boolean, interval, text[]
+) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
 several let publishers work side by side; use 1 only for one total order. retention: how long a
@@ -3966,10 +5567,11 @@ message is kept at least, and about a third longer at most; by default 7 days. m
 removes the oldest messages, a segment at a time, also before their retention is over, when all
 younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
-each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
-(messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
-different ones. So that it can be called at each start of an application, settings that are not
-given are not compared.
+each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
+message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
+one retention share their storage; use few different ones. So that it can be called at each start of
+an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -3982,6 +5584,7 @@ create function pgq.alter_topic(
     retention interval default null,
     max_bytes bigint default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.topic_info
@@ -4024,6 +5627,9 @@ begin
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
     settings.notify := coalesce(alter_topic.notify, settings.notify);
+    settings.idempotency_window := coalesce(
+        alter_topic.idempotency_window, settings.idempotency_window
+    );
     if 'retention' = any(alter_topic.no_limit collate "C") then
         settings.retention := null;
     end if;
@@ -4031,13 +5637,20 @@ begin
         settings.max_bytes := null;
     end if;
     perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes
+        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
     if settings.partitions < target.partitions then
         raise exception 'argument "partitions" must not be lower than before'
             using errcode = '22023',
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
+
+    perform pgq._note_former_window(
+        p.partition_id, target.idempotency_window, settings.idempotency_window
+    )
+    from pgq.partition as p
+    where p.topic_id = target.topic_id
+        and p.partition = 0;
 
     previous := target.partitions;
     class := pgq._storage_class(
@@ -4050,6 +5663,7 @@ begin
         partitions = settings.partitions,
         storage_class_id = class.storage_class_id,
         notify = settings.notify,
+        idempotency_window = settings.idempotency_window,
         updated_at = pgq._clock()
     where t.topic_id = target.topic_id
     returning t.*
@@ -4068,14 +5682,17 @@ begin
 end
 $$;
 
-comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
+comment on function pgq.alter_topic(
+    text, integer, interval, bigint, boolean, interval, text[]
+) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
 before the change and after it, not across. A new retention or max_bytes is for messages published
 from now on; where there was no retention before, what is stored is kept for the new one from now
-on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts
-settings: retention, max_bytes.
+on. With a shorter one, what is older goes together with the first that it removes. A new
+idempotency_window counts for keys noted before as well, from when each was noted; but what was
+noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -4123,6 +5740,7 @@ $$;
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -5180,6 +6798,201 @@ comment on function pgq._publish_spread(
 'The part of publish_batch that writes to several partitions; locks them in ascending order.
 keyless: where messages without a key go; null: to any of these partitions.';
 
+-- ==== sql/log/_publish_keyed.sql
+
+create function pgq._publish_keyed(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    idempotency_keys text[],
+    bodies bytea[]
+)
+returns setof pgq.publish_result
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    scope bigint;
+    span interval;
+    partition_count integer;
+    looked boolean := false;
+    fallback integer;
+    notes pgq._key_notes;
+    leaders integer[];
+    part record;
+    run pgq.publish_batch_result;
+    -- Where the message of each place stands.
+    homes integer[];
+    offsets bigint[];
+    place integer;
+begin
+    -- The transaction id first, then the window: see _note_keys.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show another window; then 40001. The lock is undone: alter_topic does
+        -- not wait for publishers.
+        begin
+            perform
+            from pgq.topic as t
+            where t.topic = _publish_keyed.topic
+            for share;
+            looked := true;
+            raise exception 'this lock is not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+    end if;
+
+    -- Again when the topic was dropped and created again while this waited.
+    loop
+        select p.partition_id, p.partitions, t.idempotency_window
+        into scope, partition_count, span
+        from pgq.partition as p
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        where p.topic = _publish_keyed.topic
+            and p.partition = 0;
+
+        if scope is null then
+            perform pgq._fail_unknown_topic(_publish_keyed.topic);
+        end if;
+
+        notes := pgq._note_keys(scope, span, _publish_keyed.idempotency_keys);
+
+        exit when exists (select from pgq.partition as p where p.partition_id = scope);
+    end loop;
+
+    leaders := notes.leaders;
+    homes := array_fill(null::integer, array[cardinality(leaders)]);
+    offsets := array_fill(null::bigint, array[cardinality(leaders)]);
+
+    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    select (hashtextextended(k.key, 0) % partition_count + partition_count) % partition_count
+    into fallback
+    from unnest(_publish_keyed.keys) as k (key)
+    where k.key is not null
+    limit 1;
+
+    -- Partition by partition, in ascending order, so that the offset of each message is known.
+    for part in
+        select
+            b.home,
+            array_agg(b.place order by b.place) as places,
+            array_agg(b.payload order by b.place) as payloads,
+            array_agg(b.key order by b.place) as keys,
+            array_agg(b.header order by b.place) as headers,
+            array_agg(b.body order by b.place) as bodies
+        from (
+            select
+                g.*,
+                coalesce(
+                    _publish_keyed.partition,
+                    (hashtextextended(g.key, 0) % partition_count + partition_count)
+                    % partition_count,
+                    fallback
+                )::integer as home
+            from (
+                select
+                    generate_series(1, cardinality(leaders)) as place,
+                    unnest(leaders) as leader,
+                    unnest(_publish_keyed.payloads) as payload,
+                    unnest(_publish_keyed.keys) as key,
+                    unnest(_publish_keyed.headers) as header,
+                    unnest(_publish_keyed.bodies) as body
+            ) as g
+            where g.leader = g.place
+        ) as b
+        group by b.home
+        order by b.home
+    loop
+        select r.*
+        into run
+        from pgq.publish_batch(
+            topic => _publish_keyed.topic,
+            payloads => case when _publish_keyed.bodies is null then part.payloads end,
+            keys => case when part.home is not null then part.keys end,
+            headers => part.headers,
+            partition => part.home,
+            bodies => case when _publish_keyed.bodies is not null then part.bodies end
+        ) as r
+        limit 1;
+
+        foreach place in array part.places loop
+            homes[place] := run.partition;
+            offsets[place] := run.first_offset;
+            run.first_offset := run.first_offset + 1;
+        end loop;
+    end loop;
+
+    for n in 1 .. cardinality(leaders) loop
+        if leaders[n] < 0 then
+            homes[n] := notes.partitions[-leaders[n]];
+            offsets[n] := notes.log_offsets[-leaders[n]];
+        elsif leaders[n] < n then
+            homes[n] := homes[leaders[n]];
+            offsets[n] := offsets[leaders[n]];
+        end if;
+    end loop;
+
+    if run.partition is not null then
+        perform pgq._place_keys(
+            notes.segments,
+            scope,
+            array_agg(g.idempotency_key),
+            null,
+            array_agg(g.partition),
+            array_agg(g.log_offset)
+        )
+        from (
+            select
+                generate_series(1, cardinality(leaders)) as place,
+                unnest(leaders) as leader,
+                unnest(_publish_keyed.idempotency_keys) as idempotency_key,
+                unnest(homes) as partition,
+                unnest(offsets) as log_offset
+        ) as g
+        where g.leader = g.place
+            and g.idempotency_key is not null;
+
+        if not exists (select from pgq.partition as p where p.partition_id = scope) then
+            raise exception 'topic "%" was dropped while this call was at work',
+                _publish_keyed.topic
+                using errcode = 'MQ001';
+        end if;
+    end if;
+
+    return query
+    select g.partition, g.log_offset, g.leader <> g.place
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(homes) as partition,
+            unnest(offsets) as log_offset
+    ) as g;
+end
+$$;
+
+comment on function pgq._publish_keyed(
+    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
+) is
+'The part of publish and publish_batch that knows idempotency keys: publishes the messages that are
+new, and returns where all of them stand, in the order of the array.';
+
 -- ==== sql/log/publish_batch.sql
 
 create function pgq.publish_batch(
@@ -5188,6 +7001,7 @@ create function pgq.publish_batch(
     keys text[] default null,
     headers jsonb[] default null,
     partition integer default null,
+    idempotency_keys text[] default null,
     bodies bytea[] default null
 )
 returns setof pgq.publish_batch_result
@@ -5217,8 +7031,39 @@ begin
         publish_batch.bodies
     );
 
-    if size = 0 then
-        perform pgq._check_topic(publish_batch.topic collate "C");
+    if size = 0 or publish_batch.idempotency_keys is not null then
+        perform pgq._check_idempotency_keys(
+            publish_batch.idempotency_keys collate "C", size
+        );
+        if size = 0 then
+            perform pgq._check_topic(publish_batch.topic collate "C");
+            return;
+        end if;
+
+        -- What was found may have gaps anywhere.
+        return query
+        select r.partition, min(r.log_offset), max(r.log_offset), r.duplicate
+        from (
+            select
+                d.*,
+                d.log_offset - row_number() over (
+                    partition by d.partition, d.duplicate order by d.log_offset
+                ) as run
+            from (
+                select distinct k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish_batch.topic collate "C",
+                    publish_batch.payloads,
+                    publish_batch.keys,
+                    publish_batch.headers,
+                    publish_batch.partition,
+                    publish_batch.idempotency_keys,
+                    publish_batch.bodies
+                ) as k
+            ) as d
+        ) as r
+        group by r.partition, r.duplicate, r.run
+        order by r.partition, min(r.log_offset), r.duplicate;
         return;
     end if;
 
@@ -5668,18 +7513,23 @@ begin
 end
 $$;
 
-comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+comment on function pgq.publish_batch(
+    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
+) is
 'Appends messages to a topic, all or none, and returns where they stand.
 There is a row for each run of messages that follow each other in a partition; without duplicates
 that is one for each partition that got any.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
-same length. With a partition named, all go there; else each goes to the partition of its key;
-without keys, all go to one partition that is free. In each partition they stand in the order of
-the array. The partitions are locked for other publishers until the transaction ends. An empty
-array writes nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are
+optional and of the same length. With a partition named, all go there; else each goes to the
+partition of its key; without keys, all go to one partition that is free. In each partition they
+stand in the order of the array. The partitions are locked for other publishers until the
+transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
+before, see publish, or stands further in front in the array, is not written; rows with duplicate =
+true say where such ones stand. An empty array writes nothing.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
-content, or a null in it, 22023 two contents, arrays of other lengths, or headers that are no
-objects, 40001 above READ COMMITTED when another transaction was first (try again).';
+content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
+or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
+again).';
 
 -- ==== sql/log/publish.sql
 
@@ -5689,6 +7539,7 @@ create function pgq.publish(
     key text default null,
     headers jsonb default null,
     partition integer default null,
+    idempotency_key text default null,
     body bytea default null
 )
 returns setof pgq.publish_result
@@ -5717,9 +7568,26 @@ declare
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
+        or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         perform pgq._check_content(publish.payload, publish.headers, publish.body);
+
+        if publish.idempotency_key is not null then
+            perform pgq._check_idempotency_keys(array[publish.idempotency_key collate "C"], 1);
+            return query
+            select k.partition, k.log_offset, k.duplicate
+            from pgq._publish_keyed(
+                publish.topic collate "C",
+                case when publish.payload is not null then array[publish.payload] end,
+                array[publish.key],
+                array[publish.headers],
+                publish.partition,
+                array[publish.idempotency_key],
+                case when publish.body is not null then array[publish.body] end
+            ) as k;
+            return;
+        end if;
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             return query
@@ -6210,14 +8078,18 @@ begin
 end
 $$;
 
-comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
+comment on function pgq.publish(text, jsonb, text, jsonb, integer, text, bytea) is
 'Appends one message to a topic, and returns its partition and offset.
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
-locked for other publishers until the transaction ends: publish last, or commit soon.
+locked for other publishers until the transaction ends: publish last, or commit soon. An
+idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
+whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
+whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
+a transaction that is publishing that message.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
-content, 22023 two contents, or headers that are no object, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
+COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/_lock_group.sql
 
@@ -9307,6 +11179,7 @@ begin
     perform pgq._check_interval('delay', _check_queue_settings.settings.delay, true);
     perform pgq._check_interval('backoff', _check_queue_settings.settings.backoff, true);
     perform pgq._check_interval('backoff_max', _check_queue_settings.settings.backoff_max, true);
+    perform pgq._check_idempotency_window(_check_queue_settings.settings.idempotency_window);
     if _check_queue_settings.settings.max_attempts is not null then
         perform pgq._check_count(
             'max_attempts', _check_queue_settings.settings.max_attempts, 1, 2147483647
@@ -9365,7 +11238,8 @@ select
     q.notify,
     q.paused,
     q.created_at,
-    q.updated_at
+    q.updated_at,
+    q.idempotency_window
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -9447,6 +11321,7 @@ create function pgq.create_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -9492,6 +11367,7 @@ begin
     settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
     settings.archive := coalesce(create_queue.archive, true);
     settings.notify := coalesce(create_queue.notify, false);
+    settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -9521,7 +11397,8 @@ begin
                 'backoff_max', create_queue.backoff_max,
                 'backoff_jitter', create_queue.backoff_jitter,
                 'archive', create_queue.archive,
-                'notify', create_queue.notify
+                'notify', create_queue.notify,
+                'idempotency_window', create_queue.idempotency_window
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -9547,7 +11424,8 @@ begin
         archive,
         notify,
         created_at,
-        updated_at
+        updated_at,
+        idempotency_window
     )
     values (
         settings.queue,
@@ -9565,7 +11443,8 @@ begin
         settings.archive,
         settings.notify,
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        settings.idempotency_window
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -9586,6 +11465,7 @@ begin
             create_queue.backoff_jitter,
             create_queue.archive,
             create_queue.notify,
+            create_queue.idempotency_window,
             create_queue.no_limit
         ) as c;
         return;
@@ -9635,6 +11515,7 @@ comment on function pgq.create_queue(
     double precision,
     boolean,
     boolean,
+    interval,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -9646,7 +11527,9 @@ from when they were enqueued; by default 14 days. backoff: the delay before the 
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
 or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
-the channel pgq_queue with the queue''s name; off by default. no_limit: names of settings that shall
+the channel pgq_queue with the queue''s name; off by default. idempotency_window: how long an
+idempotency key stands for the job that it was given with, from 1 second to 366 days; by default
+1 day; queues and topics with one window share their storage. no_limit: names of settings that shall
 have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
 application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
@@ -9667,6 +11550,7 @@ create function pgq.alter_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -9685,6 +11569,7 @@ declare
     store_id bigint;
     attempts_before integer;
     retention_before interval;
+    window_before interval;
 begin
     loop
         perform
@@ -9710,6 +11595,7 @@ begin
 
     attempts_before := settings.max_attempts;
     retention_before := settings.retention;
+    window_before := settings.idempotency_window;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -9720,6 +11606,9 @@ begin
     settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
     settings.archive := coalesce(alter_queue.archive, settings.archive);
     settings.notify := coalesce(alter_queue.notify, settings.notify);
+    settings.idempotency_window := coalesce(
+        alter_queue.idempotency_window, settings.idempotency_window
+    );
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -9746,12 +11635,14 @@ begin
         backoff_jitter = settings.backoff_jitter,
         archive = settings.archive,
         notify = settings.notify,
+        idempotency_window = settings.idempotency_window,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
     perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
+    perform pgq._note_former_window(store_id, window_before, settings.idempotency_window);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
         insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
@@ -9781,13 +11672,15 @@ comment on function pgq.alter_queue(
     double precision,
     boolean,
     boolean,
+    interval,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
 lowered max_attempts already become dead letters. Where there was no retention before, what is
-finished is kept for the new one from now on.
+finished is kept for the new one from now on. A new idempotency_window counts for keys noted before
+as well, from when each was noted; but what was noted by a shorter one is forgotten when that ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -9868,7 +11761,8 @@ $$;
 
 comment on function pgq.drop_queue(text) is
 'Removes a queue with its jobs, leased, dead and archived ones too.
-Jobs that are enqueued at the same time go with it.
+Jobs that are enqueued at the same time go with it. Its idempotency keys are forgotten: in a new
+queue of that name they are new.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -10059,7 +11953,8 @@ $$;
 comment on function pgq.purge_queue(text, boolean, boolean) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay.
+too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
+idempotency keys: one that was given with a removed job still stands for it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
 both are, 25001 not under READ COMMITTED.';
 
@@ -10109,6 +12004,172 @@ comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interv
 'When a job with a delay or a time of its own may be claimed first; refuses what is not possible
 (22023).';
 
+-- ==== sql/queue/_enqueue_keyed.sql
+
+create function pgq._enqueue_keyed(
+    queue text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    delay interval,
+    run_at timestamptz,
+    priority integer,
+    labels text[],
+    idempotency_keys text[],
+    bodies bytea[]
+)
+returns setof pgq.enqueue_result
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    scope bigint;
+    span interval;
+    notes pgq._key_notes;
+    leaders integer[];
+    added record;
+    -- The jobs that were added, in their order, and the job of each place.
+    made bigint[];
+    ids bigint[];
+    rank integer := 0;
+begin
+    -- The transaction id first, then the window: see _note_keys.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show another window, or a queue that is gone; then 40001.
+        perform
+        from pgq.queue as q
+        where q.queue = _enqueue_keyed.queue
+        for share;
+    end if;
+
+    -- Again when the queue was dropped and created again while this waited.
+    loop
+        select q.partition_id, q.idempotency_window
+        into scope, span
+        from pgq.queue as q
+        where q.queue = _enqueue_keyed.queue;
+
+        if scope is null then
+            perform pgq._fail_unknown_queue(_enqueue_keyed.queue);
+        end if;
+
+        notes := pgq._note_keys(scope, span, _enqueue_keyed.idempotency_keys);
+
+        exit when exists (select from pgq.queue as q where q.partition_id = scope);
+    end loop;
+
+    leaders := notes.leaders;
+
+    select
+        array_agg(g.payload order by g.place) as payloads,
+        array_agg(g.key order by g.place) as keys,
+        array_agg(g.header order by g.place) as headers,
+        array_agg(g.label order by g.place) as labels,
+        array_agg(g.body order by g.place) as bodies
+    into added
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(_enqueue_keyed.payloads) as payload,
+            unnest(_enqueue_keyed.keys) as key,
+            unnest(_enqueue_keyed.headers) as header,
+            unnest(_enqueue_keyed.labels) as label,
+            unnest(_enqueue_keyed.bodies) as body
+    ) as g
+    where g.leader = g.place;
+
+    if added.keys is not null then
+        made := array(
+            select e.job_id
+            from pgq.enqueue_batch(
+                queue => _enqueue_keyed.queue,
+                payloads => case when _enqueue_keyed.bodies is null then added.payloads end,
+                keys => added.keys,
+                headers => added.headers,
+                delay => _enqueue_keyed.delay,
+                run_at => _enqueue_keyed.run_at,
+                priority => _enqueue_keyed.priority,
+                labels => added.labels,
+                bodies => case when _enqueue_keyed.bodies is not null then added.bodies end
+            ) as e
+        );
+    end if;
+
+    for place in 1 .. cardinality(leaders) loop
+        if leaders[place] = place then
+            rank := rank + 1;
+            ids[place] := made[rank];
+        elsif leaders[place] > 0 then
+            ids[place] := ids[leaders[place]];
+        else
+            ids[place] := notes.job_ids[-leaders[place]];
+        end if;
+    end loop;
+
+    if rank > 0 then
+        perform pgq._place_keys(
+            notes.segments,
+            scope,
+            array_agg(g.idempotency_key),
+            array_agg(g.job_id),
+            null,
+            null
+        )
+        from (
+            select
+                generate_series(1, cardinality(leaders)) as place,
+                unnest(leaders) as leader,
+                unnest(_enqueue_keyed.idempotency_keys) as idempotency_key,
+                unnest(ids) as job_id
+        ) as g
+        where g.leader = g.place
+            and g.idempotency_key is not null;
+
+        -- Without a lock: it would be one for each call.
+        if not exists (select from pgq.queue as q where q.partition_id = scope) then
+            raise exception 'queue "%" was dropped while this call was at work',
+                _enqueue_keyed.queue
+                using errcode = 'MQ002';
+        end if;
+    end if;
+
+    return query
+    select g.job_id, g.leader <> g.place
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(ids) as job_id
+    ) as g;
+end
+$$;
+
+comment on function pgq._enqueue_keyed(
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    bytea[]
+) is
+'The part of enqueue and enqueue_batch that knows idempotency keys: adds the jobs that are new, and
+returns the ids of all, in the order of the array.';
+
 -- ==== sql/queue/enqueue.sql
 
 create function pgq.enqueue(
@@ -10120,6 +12181,7 @@ create function pgq.enqueue(
     run_at timestamptz default null,
     priority integer default 0,
     label text default null,
+    idempotency_key text default null,
     body bytea default null
 )
 returns setof pgq.enqueue_result
@@ -10151,12 +12213,33 @@ begin
         or enqueue.headers is not null
         or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
+        or enqueue.idempotency_key is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label collate "C");
+
+        if enqueue.idempotency_key is not null then
+            perform pgq._check_idempotency_keys(array[enqueue.idempotency_key collate "C"], 1);
+            return query
+            select k.job_id, k.duplicate
+            from pgq._enqueue_keyed(
+                enqueue.queue collate "C",
+                case when enqueue.payload is not null then array[enqueue.payload] end,
+                array[enqueue.key],
+                array[enqueue.headers],
+                enqueue.delay,
+                enqueue.run_at,
+                enqueue.priority,
+                array[enqueue.label],
+                array[enqueue.idempotency_key],
+                case when enqueue.body is not null then array[enqueue.body] end
+            ) as k;
+            return;
+        end if;
+
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
@@ -10503,13 +12586,16 @@ end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, text, jsonb, interval, timestamptz, integer, text, bytea
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, bytea
 ) is
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
-for by claims; headers (a JSON object) and key travel with the job.
+for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
+characters) stands for the job that it was given with first, for the idempotency_window of the
+queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
+are, and returns that job''s id as a duplicate. It waits for a transaction that is adding that job.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';
@@ -10525,6 +12611,7 @@ create function pgq.enqueue_batch(
     run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
+    idempotency_keys text[] default null,
     bodies bytea[] default null
 )
 returns setof pgq.enqueue_result
@@ -10558,11 +12645,32 @@ begin
         enqueue_batch.labels,
         enqueue_batch.bodies
     );
-    if enqueue_batch.labels is not null then
+    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
+    if enqueue_batch.labels is not null or enqueue_batch.idempotency_keys is not null then
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
+
+        perform pgq._check_idempotency_keys(
+            enqueue_batch.idempotency_keys collate "C", size
+        );
+        if size > 0 and enqueue_batch.idempotency_keys is not null then
+            return query
+            select k.job_id, k.duplicate
+            from pgq._enqueue_keyed(
+                enqueue_batch.queue collate "C",
+                enqueue_batch.payloads,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.delay,
+                enqueue_batch.run_at,
+                enqueue_batch.priority,
+                enqueue_batch.labels,
+                enqueue_batch.idempotency_keys,
+                enqueue_batch.bodies
+            ) as k;
+            return;
+        end if;
     end if;
-    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -10893,11 +13001,13 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
+    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], text[], bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
-the same length; delay, run_at and priority are those of all. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels and idempotency_keys are
+optional and of the same length; delay, run_at and priority are those of all. An idempotency key may
+be null: none. For a job whose key was given before, see enqueue, or stands further in front in the
+array, nothing is added, and its row has the id of the first one. An empty array adds nothing.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';
@@ -20224,6 +22334,7 @@ begin
         key => new.key,
         headers => new.headers::jsonb,
         partition => new.partition,
+        idempotency_key => new.idempotency_key,
         body => new.body
     );
     return new;
@@ -20254,6 +22365,7 @@ begin
         run_at => new.run_at,
         priority => new.priority,
         label => new.label,
+        idempotency_key => new.idempotency_key,
         body => new.body
     );
     return new;
@@ -21986,6 +24098,53 @@ comment on function pgq._clean_leftovers(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';
 
+-- ==== sql/retention/_clean_windows.sql
+
+create function pgq._clean_windows(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- One that ends too late was noted while the clock was ahead.
+    update pgq.former_window as f
+    set ends_at = _clean_windows.moment + f.keep
+    where f.ends_at > _clean_windows.moment + f.keep;
+
+    -- As in _close_segments: once all have ended who may know nothing but the former window, no
+    -- more keys are noted by it. What they noted counts from now at most. An id from before a
+    -- restore into another cluster may lie in the future here.
+    update pgq.former_window as f
+    set ends_at = _clean_windows.moment + f.keep
+    where f.ends_at is null
+        and f.horizon <= pg_snapshot_xmin(_clean_windows.started);
+
+    update pgq.former_window as f
+    set horizon = _clean_windows.horizon
+    where f.ends_at is null
+        and (
+            f.horizon is null
+            or f.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+        )
+        and (
+            pg_visible_in_snapshot(f.noted_xid, _clean_windows.started)
+            or f.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+        );
+
+    delete from pgq.former_window as f
+    where f.ends_at <= _clean_windows.moment;
+end
+$$;
+
+comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
+'The part of cleanup that forgets former windows of idempotency keys.';
+
 -- ==== sql/retention/_close_segments.sql
 
 create function pgq._close_segments(
@@ -22086,12 +24245,37 @@ begin
         select from pgq.topic as t where t.storage_class_id = _class_in_use.storage_class_id
     ) or exists (
         select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
+    ) or exists (
+        -- A class for keys stays until nobody has a window of this length. A call that is the first
+        -- one to note a key in it does not say so in its row, which would make others wait.
+        select
+        from pgq.storage_class as c
+        where c.storage_class_id = _class_in_use.storage_class_id
+            and c.owner_id is null
+            and (c.for_keys or pgq._has_keys(c.segment))
+            and (
+                exists (
+                    select
+                    from pgq.topic as t
+                    where interval_send(t.idempotency_window) = interval_send(c.retention)
+                )
+                or exists (
+                    select
+                    from pgq.queue as q
+                    where interval_send(q.idempotency_window) = interval_send(c.retention)
+                )
+                or exists (
+                    select
+                    from pgq.former_window as f
+                    where interval_send(f.idempotency_window) = interval_send(c.retention)
+                )
+            )
     );
 end
 $$;
 
 comment on function pgq._class_in_use(bigint) is
-'Whether a topic or a queue keeps its messages in a storage class.';
+'Whether a topic or a queue keeps its messages, or its idempotency keys, in a storage class.';
 
 -- ==== sql/retention/_segment_due.sql
 
@@ -22200,7 +24384,8 @@ begin
 
     execute format(
         'select exists (select from pgq.message_%1$s as m where m.partition_id > 0)
-            or exists (select from pgq.job_archive_%1$s)',
+            or exists (select from pgq.job_archive_%1$s)
+            or exists (select from pgq.idempotency_%1$s)',
         class.segment
     )
     into filled;
@@ -22221,6 +24406,11 @@ begin
     where s.segment = leaf;
 
     if used then
+        if not class.for_keys and pgq._has_keys(leaf) then
+            update pgq.storage_class as c
+            set for_keys = true
+            where c.storage_class_id = class.storage_class_id;
+        end if;
         class.segment := pgq._open_segment(class.storage_class_id);
     else
         update pgq.storage_class as c
@@ -22298,18 +24488,26 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    -- Most segments have no keys: an empty leaf is left as it is.
+    tables text := format(
+        case
+            when pg_relation_size(to_regclass('pgq.idempotency_' || _truncate_segment.segment)) > 0
+                then 'pgq.message_%1$s, pgq.job_archive_%1$s, pgq.idempotency_%1$s'
+            else 'pgq.message_%1$s, pgq.job_archive_%1$s'
+        end,
+        _truncate_segment.segment
+    );
 begin
     -- Only those who read this very segment block this. Wait a moment at most, and try again
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
-            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode %2$s',
-            _truncate_segment.segment,
+            'lock table %s in access exclusive mode %s',
+            tables,
             case when not _truncate_segment.wait then 'nowait' end
         );
-        execute format(
-            'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
-        );
+        execute format('truncate %s', tables);
     exception
         -- the second: this session reads it itself, by an open cursor
         when lock_not_available or object_in_use then
@@ -22392,7 +24590,11 @@ begin
             false
         );
         continue when not target.due
-            and (not target.out_of_use or pgq._has_archived(target.segment));
+            and (
+                not target.out_of_use
+                or pgq._has_archived(target.segment)
+                or pgq._has_keys(target.segment)
+            );
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
@@ -22471,7 +24673,15 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs', 'effects', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
+        'jobs',
+        'effects',
+        'writes',
+        'leftovers',
+        'truncation',
+        'positions',
+        'windows',
+        'closing',
+        'sealing'
     ] loop
         begin
             case part
@@ -22490,6 +24700,8 @@ begin
                 when 'leftovers' then
                     return query
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
+                when 'windows' then
+                    perform pgq._clean_windows(started, horizon, moment);
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -22913,6 +25125,7 @@ select
     null::text as key,
     null::text as headers,
     null::integer as partition,
+    null::text as idempotency_key,
     null::bytea as body
 where false;
 
@@ -22927,6 +25140,8 @@ comment on column pgq.publish_rows.payload is 'Its content as JSON; null when it
 comment on column pgq.publish_rows.key is 'The key of the message; null: none.';
 comment on column pgq.publish_rows.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.publish_rows.partition is 'The partition to publish to; null: see publish.';
+comment on column pgq.publish_rows.idempotency_key is
+'What makes it the same when it comes again, see publish; null: nothing.';
 comment on column pgq.publish_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 create view pgq.enqueue_rows as
@@ -22939,6 +25154,7 @@ select
     null::timestamptz as run_at,
     null::integer as priority,
     null::text as label,
+    null::text as idempotency_key,
     null::bytea as body
 where false;
 
@@ -22957,6 +25173,8 @@ comment on column pgq.enqueue_rows.delay is
 comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
+comment on column pgq.enqueue_rows.idempotency_key is
+'What makes it the same when it comes again, see enqueue; null: nothing.';
 comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 -- ==== sql/shared/dump_configuration.sql
@@ -22976,6 +25194,16 @@ begin
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
             and c.relname not in ('leaf', 'view_key')
+            -- Leaves that were made since are no part of it; they are dumped anyway.
+            and exists (
+                select
+                from pg_depend as d
+                inner join pg_extension as e on e.oid = d.refobjid
+                where d.classid = 'pg_class'::regclass
+                    and d.objid = c.oid
+                    and d.deptype = 'e'
+                    and e.extname = 'pgq'
+            )
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');

@@ -102,7 +102,7 @@ begin
                     (hashtextextended(g.key, 0) % partition_count + partition_count)
                     % partition_count,
                     fallback
-                ) as home
+                )::integer as home
             from (
                 select
                     generate_series(1, cardinality(leaders)) as place,

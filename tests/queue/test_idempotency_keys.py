@@ -14,9 +14,9 @@ from support.session import Connect, Session, new_name, refused, row, unchanged
 LEVELS = ["read committed", "repeatable read", "serializable"]
 
 
-def answer(session: Session, queue: str, key: str | None, **options: Any) -> tuple[int, bool]:
+def answer(session: Session, queue: str, known: str | None, **options: Any) -> tuple[int, bool]:
     """The id and whether it is a duplicate."""
-    found = session.enqueue(queue=queue, idempotency_key=key, **{"payload": 1, **options})
+    found = session.enqueue(queue=queue, idempotency_key=known, **{"payload": 1, **options})
     return found.job_id, found.duplicate
 
 

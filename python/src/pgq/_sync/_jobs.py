@@ -29,6 +29,7 @@ class Jobs(Calling):
         run_at: datetime | None = None,
         priority: int | None = None,
         label: str | None = None,
+        idempotency_key: str | None = None,
         body: bytes | None = None,
     ) -> EnqueueResult:
         """Add a job and return its id.
@@ -36,6 +37,9 @@ class Jobs(Calling):
         It can be claimed when `delay` has passed, or from `run_at` on. Priorities go from 0 (first,
         and the default) to 9; a claim may ask for one `label` only. `key` and `headers` travel with
         the job.
+
+        With an `idempotency_key` that was given before, within the queue's window, nothing is
+        added: the result has the id of the first job, and `duplicate` is True.
         """
         return self._row(
             EnqueueResult,
@@ -48,6 +52,7 @@ class Jobs(Calling):
             run_at=run_at,
             priority=priority,
             label=label,
+            idempotency_key=idempotency_key,
             body=body,
         )
 
@@ -62,12 +67,14 @@ class Jobs(Calling):
         run_at: datetime | None = None,
         priority: int | None = None,
         labels: Sequence[str | None] | None = None,
+        idempotency_keys: Sequence[str | None] | None = None,
         bodies: Sequence[bytes] | None = None,
     ) -> list[EnqueueResult]:
         """Add many jobs, all or none, and return their ids in the order of the lists.
 
         Lists given beside each other have the same length; `delay`, `run_at` and `priority` are
-        those of all.
+        those of all. A job whose idempotency key was given before is not added again: its result is
+        a `duplicate` and has the id of the first one.
         """
         return self._rows(
             EnqueueResult,
@@ -80,6 +87,7 @@ class Jobs(Calling):
             run_at=run_at,
             priority=priority,
             labels=labels,
+            idempotency_keys=idempotency_keys,
             bodies=bodies,
         )
 

@@ -32,6 +32,7 @@ class Topics(Calling):
         retention: timedelta | None = None,
         max_bytes: int | None = None,
         notify: bool | None = None,
+        idempotency_window: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Topic:
         """Create a topic, or return the one of that name if it has the settings that are given.
@@ -39,7 +40,8 @@ class Topics(Calling):
         It has so many `partitions` (8), each of which takes one publishing transaction at a time. A
         message is kept for `retention` at least (7 days), but the oldest ones go earlier when the
         younger ones have `max_bytes` (no limit). With `notify` (off) each publish wakes
-        those who `wait`. `no_limit` names what shall have no limit: 'retention', 'max_bytes'.
+        those who `wait`. An idempotency key stands for its message as long as `idempotency_window`
+        (1 day). `no_limit` names what shall have no limit: 'retention', 'max_bytes'.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
         given is not compared, so it can be called at each start of a program.
@@ -52,6 +54,7 @@ class Topics(Calling):
             retention=retention,
             max_bytes=max_bytes,
             notify=notify,
+            idempotency_window=idempotency_window,
             no_limit=no_limit,
         )
 
@@ -63,6 +66,7 @@ class Topics(Calling):
         retention: timedelta | None = None,
         max_bytes: int | None = None,
         notify: bool | None = None,
+        idempotency_window: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Topic:
         """Change the settings that are given, and lift those limits that `no_limit` names.
@@ -78,6 +82,7 @@ class Topics(Calling):
             retention=retention,
             max_bytes=max_bytes,
             notify=notify,
+            idempotency_window=idempotency_window,
             no_limit=no_limit,
         )
 
@@ -101,6 +106,7 @@ class Topics(Calling):
         key: str | None = None,
         headers: Mapping[str, Any] | None = None,
         partition: int | None = None,
+        idempotency_key: str | None = None,
         body: bytes | None = None,
     ) -> PublishResult:
         """Append one message and return where it stands.
@@ -108,6 +114,9 @@ class Topics(Calling):
         Messages of one `key` go to one partition and keep their order. Without a key, and without
         a named partition, any partition that is free takes it. The partition stays locked until
         the transaction ends, so publish late in a long one.
+
+        With an `idempotency_key` that was given before, within the topic's window, nothing is
+        written: the result says where the first message stands, and `duplicate` is True.
         """
         return self._row(
             PublishResult,
@@ -117,6 +126,7 @@ class Topics(Calling):
             key=key,
             headers=headers,
             partition=partition,
+            idempotency_key=idempotency_key,
             body=body,
         )
 
@@ -128,12 +138,15 @@ class Topics(Calling):
         keys: Sequence[str | None] | None = None,
         headers: Sequence[Mapping[str, Any] | None] | None = None,
         partition: int | None = None,
+        idempotency_keys: Sequence[str | None] | None = None,
         bodies: Sequence[bytes] | None = None,
     ) -> list[PublishBatchResult]:
         """Append many messages; all are stored or none.
 
         Lists given beside each other have the same length. Returns the offsets in each partition
-        written to: within it the messages stand in the order of the lists.
+        written to: within it the messages stand in the order of the lists. Messages whose
+        idempotency key was given before are not written; results with `duplicate` say where they
+        stand.
         """
         return self._rows(
             PublishBatchResult,
@@ -143,6 +156,7 @@ class Topics(Calling):
             keys=keys,
             headers=headers,
             partition=partition,
+            idempotency_keys=idempotency_keys,
             bodies=bodies,
         )
 
