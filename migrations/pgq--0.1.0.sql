@@ -1691,7 +1691,11 @@ comment on function pgq._check_idempotency_window(interval) is
 
 -- ==== sql/shared/_check_idempotency_keys.sql
 
-create function pgq._check_idempotency_keys(idempotency_keys text[], size integer)
+create function pgq._check_idempotency_keys(
+    argument text,
+    idempotency_keys text[],
+    size integer
+)
 returns void
 language plpgsql
 immutable
@@ -1721,14 +1725,15 @@ begin
     where length(k.idempotency_key) not between 1 and 255;
 
     if bad is not null then
-        raise exception 'an idempotency key must have 1 to 255 characters'
+        raise exception 'argument "%" must have 1 to 255 characters',
+            _check_idempotency_keys.argument
             using errcode = '22023',
-                detail = format('Given: one of %s characters.', bad);
+                detail = format('Given: one that has %s.', bad);
     end if;
 end
 $$;
 
-comment on function pgq._check_idempotency_keys(text[], integer) is
+comment on function pgq._check_idempotency_keys(text, text[], integer) is
 'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';
 
 -- ==== sql/shared/_check_settings_equal.sql
@@ -7033,7 +7038,7 @@ begin
 
     if size = 0 or publish_batch.idempotency_keys is not null then
         perform pgq._check_idempotency_keys(
-            publish_batch.idempotency_keys collate "C", size
+            'idempotency_keys', publish_batch.idempotency_keys collate "C", size
         );
         if size = 0 then
             perform pgq._check_topic(publish_batch.topic collate "C");
@@ -7574,7 +7579,9 @@ begin
         perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
         if publish.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(array[publish.idempotency_key collate "C"], 1);
+            perform pgq._check_idempotency_keys(
+                'idempotency_key', array[publish.idempotency_key collate "C"], 1
+            );
             return query
             select k.partition, k.log_offset, k.duplicate
             from pgq._publish_keyed(
@@ -12222,7 +12229,9 @@ begin
         perform pgq._check_label(enqueue.label collate "C");
 
         if enqueue.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(array[enqueue.idempotency_key collate "C"], 1);
+            perform pgq._check_idempotency_keys(
+                'idempotency_key', array[enqueue.idempotency_key collate "C"], 1
+            );
             return query
             select k.job_id, k.duplicate
             from pgq._enqueue_keyed(
@@ -12651,7 +12660,7 @@ begin
         from unnest(enqueue_batch.labels) as l (label);
 
         perform pgq._check_idempotency_keys(
-            enqueue_batch.idempotency_keys collate "C", size
+            'idempotency_keys', enqueue_batch.idempotency_keys collate "C", size
         );
         if size > 0 and enqueue_batch.idempotency_keys is not null then
             return query

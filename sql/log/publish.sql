@@ -39,7 +39,9 @@ begin
         perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
         if publish.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(array[publish.idempotency_key collate "C"], 1);
+            perform pgq._check_idempotency_keys(
+                'idempotency_key', array[publish.idempotency_key collate "C"], 1
+            );
             return query
             select k.partition, k.log_offset, k.duplicate
             from pgq._publish_keyed(

@@ -36,7 +36,7 @@ begin
 
     if size = 0 or publish_batch.idempotency_keys is not null then
         perform pgq._check_idempotency_keys(
-            publish_batch.idempotency_keys collate "C", size
+            'idempotency_keys', publish_batch.idempotency_keys collate "C", size
         );
         if size = 0 then
             perform pgq._check_topic(publish_batch.topic collate "C");

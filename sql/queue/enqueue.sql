@@ -48,7 +48,9 @@ begin
         perform pgq._check_label(enqueue.label collate "C");
 
         if enqueue.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(array[enqueue.idempotency_key collate "C"], 1);
+            perform pgq._check_idempotency_keys(
+                'idempotency_key', array[enqueue.idempotency_key collate "C"], 1
+            );
             return query
             select k.job_id, k.duplicate
             from pgq._enqueue_keyed(

@@ -47,7 +47,7 @@ begin
         from unnest(enqueue_batch.labels) as l (label);
 
         perform pgq._check_idempotency_keys(
-            enqueue_batch.idempotency_keys collate "C", size
+            'idempotency_keys', enqueue_batch.idempotency_keys collate "C", size
         );
         if size > 0 and enqueue_batch.idempotency_keys is not null then
             return query

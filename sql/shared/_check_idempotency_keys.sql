@@ -1,4 +1,8 @@
-create function pgq._check_idempotency_keys(idempotency_keys text[], size integer)
+create function pgq._check_idempotency_keys(
+    argument text,
+    idempotency_keys text[],
+    size integer
+)
 returns void
 language plpgsql
 immutable
@@ -28,12 +32,13 @@ begin
     where length(k.idempotency_key) not between 1 and 255;
 
     if bad is not null then
-        raise exception 'an idempotency key must have 1 to 255 characters'
+        raise exception 'argument "%" must have 1 to 255 characters',
+            _check_idempotency_keys.argument
             using errcode = '22023',
-                detail = format('Given: one of %s characters.', bad);
+                detail = format('Given: one that has %s.', bad);
     end if;
 end
 $$;
 
-comment on function pgq._check_idempotency_keys(text[], integer) is
+comment on function pgq._check_idempotency_keys(text, text[], integer) is
 'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';
