@@ -16,9 +16,9 @@ create type pgq._noted_key as (
 comment on type pgq._noted_key is 'An idempotency key, and the job or message that it stands for.';
 
 create type pgq._key_segments as (
-    class_ids bigint[],
-    segments integer[],
-    written integer[]
+    class_ids bigint array,
+    segments integer array,
+    written integer array
 );
 
 comment on type pgq._key_segments is
@@ -27,11 +27,11 @@ to some of them.';
 
 -- Flat arrays: they are read element by element.
 create type pgq._key_notes as (
-    segments integer[],
-    leaders integer[],
-    job_ids bigint[],
-    partitions integer[],
-    log_offsets bigint[]
+    segments integer array,
+    leaders integer array,
+    job_ids bigint array,
+    partitions integer array,
+    log_offsets bigint array
 );
 
 comment on type pgq._key_notes is

@@ -296,9 +296,7 @@ def test_a_window_changes_beside_the_first_key_of_all(
 # ------------------------------------------------------------------------------ dropped, or many
 
 
-def test_it_is_dropped_and_made_anew_beside_a_call(
-    connect: Connect, connection: Session
-) -> None:
+def test_it_is_dropped_and_made_anew_beside_a_call(connect: Connect, connection: Session) -> None:
     """A call that waits for a key of the one before notes it anew; a topic is not dropped then."""
     winner, other = connect(), connect(autocommit=True)
     target = new_target(connection, "queue")

@@ -105,7 +105,5 @@ def _check_key(history: History, what: str, name: str, answers: list[Answer]) ->
             first = min(before.event.started, answer.event.started)
             passed = history.passed(first, max(before.event.ended, answer.event.ended))
             if passed < shortest - MARGIN:
-                history.violate(
-                    "key twice", f"{told}, and {before.event.statement} {before.place}"
-                )
+                history.violate("key twice", f"{told}, and {before.event.statement} {before.place}")
         written.append(answer)

@@ -188,13 +188,9 @@ def test_bad_keys(log: Session, key: str) -> None:
     topic = new_topic(log)
     with unchanged(log):
         refused("22023", log.publish, topic=topic, payload=1, idempotency_key=key)
-        refused(
-            "22023", log.publish_batch, topic=topic, payloads=[1], idempotency_keys=[key]
-        )
+        refused("22023", log.publish_batch, topic=topic, payloads=[1], idempotency_keys=[key])
         for keys in ([], ["a", "b"], [["a"]]):
-            refused(
-                "22023", log.publish_batch, topic=topic, payloads=[1], idempotency_keys=keys
-            )
+            refused("22023", log.publish_batch, topic=topic, payloads=[1], idempotency_keys=keys)
 
 
 def test_unknown_names(log: Session) -> None:
@@ -225,8 +221,7 @@ def test_ten_thousand_keys(log: Session) -> None:
     # each stands for its own message
     payload, partition, log_offset = row(
         log,
-        "select payload, partition, log_offset from pgq.messages"
-        " where topic = %s and key = '777'",
+        "select payload, partition, log_offset from pgq.messages where topic = %s and key = '777'",
         [topic],
     )
     assert payload == 777

@@ -38,14 +38,10 @@ def _use(reader: Reader, kind: str, stem: str) -> None:
     one, batch = VERBS[kind]
     for _ in range(2):
         for _ in range(2):
-            reader.call(
-                one, **{kind: "t"}, payload=Jsonb(1), idempotency_key=f"{stem} one"
-            )
+            reader.call(one, **{kind: "t"}, payload=Jsonb(1), idempotency_key=f"{stem} one")
             _check(reader, 1)
         keys = [f"{stem} {n}" for n in range(BATCH)]
-        reader.call(
-            batch, **{kind: "t"}, payloads=[Jsonb(1)] * BATCH, idempotency_keys=keys
-        )
+        reader.call(batch, **{kind: "t"}, payloads=[Jsonb(1)] * BATCH, idempotency_keys=keys)
         _check(reader, BATCH)
 
 

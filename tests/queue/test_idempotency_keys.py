@@ -117,9 +117,7 @@ def test_a_batch_answers_for_each_place(connection: Session, queue: str) -> None
     """Known ones, new ones, ones that come twice in it, and ones without a key."""
     known, _ = answer(connection, queue, "known")
     keys = ["new", "known", None, "new", "other", None, "known", "other"]
-    found = connection.enqueue_batch(
-        queue=queue, payloads=list(range(8)), idempotency_keys=keys
-    )
+    found = connection.enqueue_batch(queue=queue, payloads=list(range(8)), idempotency_keys=keys)
     ids = [job_id for job_id, _ in found]
     assert [duplicate for _, duplicate in found] == [
         *(False, True, False, True),
@@ -130,9 +128,7 @@ def test_a_batch_answers_for_each_place(connection: Session, queue: str) -> None
     assert len(set(ids)) == 5
     jobs = {job.job_id: job.payload for job in claim(connection, queue, 10)}
     assert jobs == {known: 1, ids[0]: 0, ids[2]: 2, ids[4]: 4, ids[5]: 5}
-    again = connection.enqueue_batch(
-        queue=queue, payloads=list(range(8)), idempotency_keys=keys
-    )
+    again = connection.enqueue_batch(queue=queue, payloads=list(range(8)), idempotency_keys=keys)
     assert [row.duplicate for row in again] == [key is not None for key in keys]
     assert [(a.job_id, b) for a, b in zip(again, keys, strict=True) if b] == [
         (job_id, key) for job_id, key in zip(ids, keys, strict=True) if key
@@ -285,9 +281,7 @@ def test_bad_windows(connection: Session, queue: str, window: str) -> None:
     for function in (connection.create_queue, connection.alter_queue):
         error = refused("22023", function, queue=queue, idempotency_window=window)
         assert "idempotency_window" in str(error)
-    refused(
-        "22023", connection.create_queue, queue=queue, no_limit=["idempotency_window"]
-    )
+    refused("22023", connection.create_queue, queue=queue, no_limit=["idempotency_window"])
 
 
 @pytest.mark.parametrize("window", ["1 second", "1 year", "366 days", "36 hours"])

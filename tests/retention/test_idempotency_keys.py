@@ -92,9 +92,9 @@ def test_an_empty_leaf_is_not_truncated(connection: Session, clock: Clock) -> No
     connection.publish(topic="t", payload=1)
     segment = row(connection, "select segment from pgq.partition")[0]
     query = (
-        "select pg_relation_filenode('pgq.idempotency_{0}'::regclass),"
-        " pg_relation_filenode('pgq.message_{0}'::regclass)"
-    ).format(segment)
+        f"select pg_relation_filenode('pgq.idempotency_{segment}'::regclass),"
+        f" pg_relation_filenode('pgq.message_{segment}'::regclass)"
+    )
     before = row(connection, query)
     for _ in range(3):
         clock.advance("10 hours")
@@ -136,9 +136,9 @@ def test_no_class_without_keys(connection: Session, clock: Clock, target: Target
     clock.advance("9 hours")
     clean(connection)
     assert key_states(connection) == []
-    assert row(
-        connection, "select count(*) from pgq.storage_class where retention = '1 day'"
-    ) == (0,)
+    assert row(connection, "select count(*) from pgq.storage_class where retention = '1 day'") == (
+        0,
+    )
 
 
 def test_a_class_that_goes_out_of_use_keeps_its_keys(
