@@ -260,22 +260,11 @@ FAULTS = {
         ("queue",),
         frozenset({"job lost", "job stranded"}),
     ),
-    "a lookup of idempotency keys that knows only the newest segment": Fault(
-        "_find_keys",
-        """
-        begin
-            return query
-            select f.* from {true}(
-                _find_keys.segment, _find_keys.scope_id, _find_keys.idempotency_keys
-            ) as f
-            where exists (
-                select from pgq.segment as s
-                where s.segment = _find_keys.segment and s.state = 'open'
-            );
-        end
-        """,
-        ("store", "settings"),
-        frozenset({"key twice"}),
+    "an idempotency key that is noted without its job": Fault(
+        "_place_keys",
+        "begin end",
+        ("queue",),
+        frozenset({"no original"}),
     ),
     "a run of schedules that locks none of them": Fault(
         "run_schedules",
