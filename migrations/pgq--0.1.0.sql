@@ -39,12 +39,6 @@ $guard$;
 -- ahead; ack, nack and archive_job need the lease token that the claim gave out. visible_at alone
 -- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism.
 --
--- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
--- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
---
--- An idempotency key is noted beside what it was given with; as long as the window of its queue or
--- topic lasts, what comes again under it is answered with what was noted.
---
 -- Payloads of topics and queues stand in message, which is split into leaves called segments.
 -- Topics and queues that keep their messages for the same time share a storage class, and each
 -- class writes to one segment. cleanup opens the next segment from time to time and truncates those
@@ -52,7 +46,7 @@ $guard$;
 create schema pgq;
 
 comment on schema pgq is
-'Messaging inside PostgreSQL: topics with consumer groups, queues of leased jobs, schedules.
+'Messaging inside PostgreSQL: topics with consumer groups, and queues of leased jobs.
 Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or of class MQ.';
 
 -- ==== sql/shared/types.sql
@@ -80,40 +74,6 @@ create type pgq._newest_message as (
 
 comment on type pgq._newest_message is 'The last message of a partition in a segment.';
 
-create type pgq._noted_key as (
-    idempotency_key text collate "C",
-    noted_at timestamptz,
-    job_id bigint,
-    partition integer,
-    log_offset bigint
-);
-
-comment on type pgq._noted_key is 'An idempotency key, and the job or message that it stands for.';
-
-create type pgq._key_segments as (
-    class_ids bigint array,
-    segments integer array,
-    written integer array
-);
-
-comment on type pgq._key_segments is
-'Where the keys of a queue or topic stand: in these segments of these classes; new ones are written
-to some of them.';
-
--- Flat arrays: they are read element by element.
-create type pgq._key_notes as (
-    segments integer array,
-    leaders integer array,
-    job_ids bigint array,
-    partitions integer array,
-    log_offsets bigint array
-);
-
-comment on type pgq._key_notes is
-'What became of the keys of a batch: to which segments the new ones were written; for each place its
-own number if it is new, that of the place that has the same key, or -n for the nth of those that
-were found; and what these stand for.';
-
 -- ==== sql/log/types.sql
 
 create type pgq.topic_info as (
@@ -123,8 +83,7 @@ create type pgq.topic_info as (
     max_bytes bigint,
     notify boolean,
     created_at timestamptz,
-    updated_at timestamptz,
-    idempotency_window interval
+    updated_at timestamptz
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -137,8 +96,6 @@ comment on column pgq.topic_info.max_bytes is
 comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
-comment on column pgq.topic_info.idempotency_window is
-'How long an idempotency key stands for the message that it was given with.';
 
 create type pgq.group_info as (
     topic text,
@@ -182,12 +139,12 @@ create type pgq.publish_result as (
     duplicate boolean
 );
 
-comment on type pgq.publish_result is 'Where a message stands that was published, now or before.';
+comment on type pgq.publish_result is 'Where a message stands that was published.';
 comment on column pgq.publish_result.partition is 'The number of its partition, from 0.';
 comment on column pgq.publish_result.log_offset is
 'Its offset in the partition, from 1; null: it has none yet.';
 comment on column pgq.publish_result.duplicate is
-'Whether it had been published before, with the same idempotency key, and stands there since then.';
+'Whether it had been published before, and stands there since then.';
 
 create type pgq.publish_batch_result as (
     partition integer,
@@ -204,8 +161,7 @@ comment on column pgq.publish_batch_result.first_offset is
 comment on column pgq.publish_batch_result.last_offset is
 'The offset of the last one; null: they have none yet.';
 comment on column pgq.publish_batch_result.duplicate is
-'Whether they had been published before, with the same idempotency keys, and stand there since
-then.';
+'Whether they had been published before, and stand there since then.';
 
 create type pgq.seek_result as (
     partition integer,
@@ -313,8 +269,7 @@ create type pgq.queue_info as (
     notify boolean,
     paused boolean,
     created_at timestamptz,
-    updated_at timestamptz,
-    idempotency_window interval
+    updated_at timestamptz
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -338,8 +293,6 @@ comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the chan
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
 comment on column pgq.queue_info.updated_at is 'When its settings last changed.';
-comment on column pgq.queue_info.idempotency_window is
-'How long an idempotency key stands for the job that it was given with.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -374,25 +327,10 @@ create type pgq.enqueue_result as (
     duplicate boolean
 );
 
-comment on type pgq.enqueue_result is 'A job that was enqueued, now or before.';
+comment on type pgq.enqueue_result is 'A job that was enqueued.';
 comment on column pgq.enqueue_result.job_id is 'Its id.';
 comment on column pgq.enqueue_result.duplicate is
-'Whether it had been enqueued before, with the same idempotency key, and has this id since then.';
-
-create type pgq.effect_state as (
-    state text,
-    result jsonb,
-    attempt integer,
-    begun_at timestamptz
-);
-
-comment on type pgq.effect_state is 'What has become of an effect of a job.';
-comment on column pgq.effect_state.state is
-'begun: run it now; finished: it has happened; interrupted: it was begun before, and nobody knows
-whether it has happened.';
-comment on column pgq.effect_state.result is 'What finish_effect was given; null: nothing.';
-comment on column pgq.effect_state.attempt is 'Which attempt of the job began it.';
-comment on column pgq.effect_state.begun_at is 'When that was.';
+'Whether it had been enqueued before, and has this id since then.';
 
 -- ==== sql/bulk/types.sql
 
@@ -426,96 +364,6 @@ create type pgq._write_target as (
 
 comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
 
--- ==== sql/schedule/types.sql
-
-create type pgq.schedule_info as (
-    schedule text,
-    topic text,
-    queue text,
-    payload jsonb,
-    key text,
-    headers jsonb,
-    cron text,
-    every interval,
-    time_zone text,
-    missed text,
-    starts_at timestamptz,
-    partition integer,
-    priority integer,
-    label text,
-    body bytea,
-    paused boolean,
-    next_at timestamptz,
-    last_at timestamptz,
-    last_error text,
-    created_at timestamptz,
-    updated_at timestamptz
-);
-
-comment on type pgq.schedule_info is 'A schedule and its settings.';
-comment on column pgq.schedule_info.schedule is 'Its name.';
-comment on column pgq.schedule_info.queue is 'The queue that gets a job; null: it has a topic.';
-comment on column pgq.schedule_info.topic is 'The topic that gets a message; null: it has a queue.';
-comment on column pgq.schedule_info.payload is 'What is written, as JSON; null when it has a body.';
-comment on column pgq.schedule_info.key is 'The key that is written with it; null: none.';
-comment on column pgq.schedule_info.headers is
-'The headers that are written beside scheduled_at; null: none.';
-comment on column pgq.schedule_info.cron is 'When: a cron expression; null: it has an interval.';
-comment on column pgq.schedule_info.every is
-'How often, counted from starts_at; null: it has a cron expression.';
-comment on column pgq.schedule_info.time_zone is
-'The time zone of the cron expression; null: it has an interval.';
-comment on column pgq.schedule_info.missed is
-'What becomes of ticks that nobody was there to write: skip, one or all.';
-comment on column pgq.schedule_info.starts_at is 'It has no tick before.';
-comment on column pgq.schedule_info.partition is
-'The partition of the topic; null: as publish chooses.';
-comment on column pgq.schedule_info.priority is
-'The priority of its jobs, 0 (first) to 9 (last); null: it has a topic.';
-comment on column pgq.schedule_info.label is 'The label of its jobs; null: none.';
-comment on column pgq.schedule_info.body is
-'What is written, as raw bytes; null when it has a payload.';
-comment on column pgq.schedule_info.paused is 'Whether run_schedules leaves it out for now.';
-comment on column pgq.schedule_info.next_at is 'The next tick, or the first one that was missed.';
-comment on column pgq.schedule_info.last_at is 'The last tick that was written; null: none yet.';
-comment on column pgq.schedule_info.last_error is
-'Why the last try to write a tick failed; null: it did not.';
-comment on column pgq.schedule_info.created_at is 'When it was made.';
-comment on column pgq.schedule_info.updated_at is 'When its settings last changed.';
-
-create type pgq.schedule_run as (
-    schedule text,
-    tick_at timestamptz,
-    job_id bigint,
-    partition integer,
-    log_offset bigint,
-    error text
-);
-
-comment on type pgq.schedule_run is 'A tick that run_schedules wrote, or could not write.';
-comment on column pgq.schedule_run.schedule is 'Whose tick it is.';
-comment on column pgq.schedule_run.tick_at is
-'The time of the tick, which is in the header scheduled_at.';
-comment on column pgq.schedule_run.job_id is 'The job that was enqueued; null: none was.';
-comment on column pgq.schedule_run.partition is
-'The partition that it was published to; null: it was not.';
-comment on column pgq.schedule_run.log_offset is 'Its offset there; null: it was not published.';
-comment on column pgq.schedule_run.error is 'Why nothing was written; null: it was.';
-
-create type pgq._cron_times as (
-    minutes integer array,
-    hours integer array,
-    days integer array,
-    months integer array,
-    weekdays integer array,
-    either_day boolean,
-    real_time boolean
-);
-
-comment on type pgq._cron_times is
-'What a cron expression says: numbers in ascending order, Sunday is 0.
-either_day: one of day and weekday is enough. real_time: hours that come twice count twice.';
-
 -- ==== sql/store/tables.sql
 
 create table pgq.storage_class (
@@ -523,8 +371,7 @@ create table pgq.storage_class (
     retention interval,
     max_bytes bigint,
     owner_id bigint,
-    segment integer,
-    for_keys boolean not null default false
+    segment integer
 );
 
 -- One class per retention; a topic with a size limit has a class of its own. Two retentions may be
@@ -541,19 +388,16 @@ comment on column pgq.storage_class.owner_id is
 comment on column pgq.storage_class.segment is
 'The open segment, where new messages go; null: the class is out of use. Whoever puts something into
 that segment locks this row, and opening another one changes it.';
-comment on column pgq.storage_class.for_keys is
-'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
-length.';
 
 create table pgq.leaf (
     leaf integer primary key,
     free boolean not null
 );
 
-comment on table pgq.leaf is 'The leaves of message, job_archive and idempotency that there are.
+comment on table pgq.leaf is 'The leaves of message and job_archive that there are.
 A dump of the extension leaves it out: an installation makes its own, and segment says which of them
 are in use.';
-comment on column pgq.leaf.leaf is 'Its number: message_N, job_archive_N and idempotency_N.';
+comment on column pgq.leaf.leaf is 'Its number: message_N and job_archive_N.';
 comment on column pgq.leaf.free is 'Whether no segment uses it; it is empty then.';
 
 create table pgq.segment (
@@ -609,58 +453,6 @@ comment on column pgq.message.headers is 'A JSON object with what travels beside
 comment on column pgq.message.payload is 'The content as JSON; null when body is set.';
 comment on column pgq.message.body is 'The content as raw bytes; null when payload is set.';
 
-create table pgq.idempotency (
-    scope_id bigint not null,
-    noted_at timestamptz not null,
-    job_id bigint,
-    log_offset bigint,
-    segment integer not null,
-    partition integer,
-    idempotency_key text collate "C" not null
-)
-partition by list (segment);
-
-comment on table pgq.idempotency is
-'Idempotency keys, in segments of the class whose retention is their window; a leaf is truncated
-together with the messages of that number. One key may stand in several segments; the row that was
-noted last counts.';
-comment on column pgq.idempotency.scope_id is
-'Where it counts: the partition_id of a queue, or of partition 0 of a topic.';
-comment on column pgq.idempotency.noted_at is 'When it was noted; its window counts from here.';
-comment on column pgq.idempotency.job_id is 'The job that it was given with; null: a message.';
-comment on column pgq.idempotency.log_offset is
-'The offset of the message that it was given with; null: a job.';
-comment on column pgq.idempotency.segment is 'The leaf that holds it.';
-comment on column pgq.idempotency.partition is
-'The partition of that message; null: a job. Both are null only within the call that notes it.';
-comment on column pgq.idempotency.idempotency_key is 'The key.';
-
-create table pgq.former_window (
-    scope_id bigint not null,
-    idempotency_window interval not null,
-    keep interval not null,
-    noted_xid xid8 not null,
-    horizon xid8,
-    ends_at timestamptz
-);
-
-create unique index former_window_key on pgq.former_window
-(scope_id, interval_send(idempotency_window));
--- Where all tables are published, what has no key could not be changed.
-alter table pgq.former_window replica identity full;
-
-comment on table pgq.former_window is
-'Windows that queues and topics had before: keys that were noted then stand in another class.';
-comment on column pgq.former_window.scope_id is 'Whose window it was; see idempotency.';
-comment on column pgq.former_window.idempotency_window is 'How long it was.';
-comment on column pgq.former_window.keep is
-'How long such keys may still count: the shorter one of this window and the next.';
-comment on column pgq.former_window.noted_xid is 'The transaction that changed it.';
-comment on column pgq.former_window.horizon is
-'Transactions below this one may still note keys by it; null: cleanup has not found out yet.';
-comment on column pgq.former_window.ends_at is
-'From then on none of its keys counts any more; null: such transactions may still run.';
-
 create table pgq.leftover (
     partition_id bigint not null,
     segment integer not null,
@@ -704,8 +496,7 @@ create table pgq.topic (
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     notify boolean not null,
     created_at timestamptz not null,
-    updated_at timestamptz not null,
-    idempotency_window interval not null default '1 day'
+    updated_at timestamptz not null
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -716,8 +507,6 @@ comment on column pgq.topic.storage_class_id is 'How long its messages are kept.
 comment on column pgq.topic.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
-comment on column pgq.topic.idempotency_window is
-'How long an idempotency key stands for the message that it was given with.';
 
 -- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
 -- row by one index.
@@ -885,8 +674,7 @@ create table pgq.queue (
     notify boolean not null,
     paused boolean not null default false,
     created_at timestamptz not null,
-    updated_at timestamptz not null,
-    idempotency_window interval not null default '1 day'
+    updated_at timestamptz not null
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -910,8 +698,6 @@ comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel p
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
-comment on column pgq.queue.idempotency_window is
-'How long an idempotency key stands for the job that it was given with.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -1075,34 +861,6 @@ comment on column pgq.queue_floor.safe_at is
 comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
-
--- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
-create table pgq.effect (
-    job_id bigint not null,
-    effect text collate "C" not null,
-    lease_token uuid not null,
-    attempt integer not null,
-    begun_at timestamptz not null,
-    finished_at timestamptz,
-    result jsonb,
-    primary key (job_id, effect)
-);
-
-comment on table pgq.effect is
-'Effects of jobs that are to happen once: begun, and what has become of them.';
-comment on column pgq.effect.effect is 'Which of the effects of its job.';
-comment on column pgq.effect.lease_token is
-'The token of whoever began it last, or has said that it happened.';
-comment on column pgq.effect.attempt is 'Which attempt of the job began it last.';
-comment on column pgq.effect.begun_at is 'When that was.';
-comment on column pgq.effect.finished_at is
-'When it was noted that it has happened; null: nobody has said so.';
-comment on column pgq.effect.result is 'What it has come to; null: nothing, or not known.';
-
-create sequence pgq.effect_walk as bigint minvalue 0;
-
-comment on sequence pgq.effect_walk is
-'Up to which job cleanup has looked for effects of jobs that have ended; it goes round and round.';
 
 -- ==== sql/bulk/tables.sql
 
@@ -1273,59 +1031,6 @@ comment on column pgq.published_chunk.messages is 'How many messages it had.';
 comment on column pgq.published_chunk.attempt is 'The newest attempt of the write that wrote it.';
 comment on column pgq.published_chunk.digest is
 'A hash of all its arguments: another hash shows that a repeated task made another chunk.';
-
--- ==== sql/schedule/tables.sql
-
-create table pgq.schedule (
-    schedule text collate "C" primary key,
-    topic text collate "C",
-    queue text collate "C",
-    payload jsonb,
-    key text,
-    headers jsonb,
-    cron text,
-    every interval,
-    time_zone text,
-    missed text not null,
-    starts_at timestamptz not null,
-    partition integer,
-    priority integer,
-    label text,
-    body bytea,
-    paused boolean not null default false,
-    next_at timestamptz not null,
-    due_at timestamptz not null,
-    last_at timestamptz,
-    last_error text,
-    created_at timestamptz not null,
-    updated_at timestamptz not null
-);
-
-create index schedule_due on pgq.schedule (due_at) where not paused;
-
-comment on table pgq.schedule is
-'What is enqueued or published again and again, and when it is next.
-The target is kept by its name: one that is dropped and made again gets its ticks again.';
-comment on column pgq.schedule.schedule is 'Its name.';
-comment on column pgq.schedule.queue is 'The queue that gets a job; null: it has a topic.';
-comment on column pgq.schedule.topic is 'The topic that gets a message; null: it has a queue.';
-comment on column pgq.schedule.cron is 'A cron expression; null: it has an interval.';
-comment on column pgq.schedule.every is 'An interval; null: it has a cron expression.';
-comment on column pgq.schedule.time_zone is 'That of the cron expression.';
-comment on column pgq.schedule.missed is 'skip, one or all.';
-comment on column pgq.schedule.starts_at is
-'It has no tick before, and an interval is counted from here.';
-comment on column pgq.schedule.next_at is
-'The first tick that is neither written nor left out. It only goes ahead, whatever the clock does,
-so no tick is written twice.';
-comment on column pgq.schedule.due_at is
-'When run_schedules looks at it: at next_at; later when there was an error, or more than one call
-may write.';
-comment on column pgq.schedule.last_at is 'The last tick that was written; null: none yet.';
-comment on column pgq.schedule.last_error is
-'Why the last try to write a tick failed; null: it did not.';
-comment on column pgq.schedule.created_at is 'When it was made.';
-comment on column pgq.schedule.updated_at is 'When its settings last changed.';
 
 -- ==== sql/shared/_clock.sql
 
@@ -1665,77 +1370,6 @@ comment on function pgq._check_no_limit(text[], jsonb) is
 'Refuses in no_limit the name of a setting that has no limit to lift, and of one that is given
 (22023). given has the settings whose limits can be lifted, null where they are not given.';
 
--- ==== sql/shared/_check_idempotency_window.sql
-
-create function pgq._check_idempotency_window(idempotency_window interval)
-returns void
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    perform pgq._check_interval(
-        'idempotency_window', _check_idempotency_window.idempotency_window, false
-    );
-    if _check_idempotency_window.idempotency_window not between '1 second' and '366 days' then
-        raise exception 'argument "idempotency_window" must be from 1 second to 366 days'
-            using errcode = '22023',
-                detail = format('Given: %s.', _check_idempotency_window.idempotency_window);
-    end if;
-end
-$$;
-
-comment on function pgq._check_idempotency_window(interval) is
-'Refuses a window of idempotency keys that is null (22004), too short or too long (22023).';
-
--- ==== sql/shared/_check_idempotency_keys.sql
-
-create function pgq._check_idempotency_keys(
-    argument text,
-    idempotency_keys text[],
-    size integer
-)
-returns void
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    bad integer;
-begin
-    if array_ndims(_check_idempotency_keys.idempotency_keys) > 1 then
-        raise exception 'the arrays of a batch must have one dimension'
-            using errcode = '22023';
-    end if;
-    if cardinality(_check_idempotency_keys.idempotency_keys) <> _check_idempotency_keys.size then
-        raise exception 'the arrays of a batch must have the same length'
-            using errcode = '22023',
-                detail = format(
-                    'messages: %s, idempotency_keys: %s',
-                    _check_idempotency_keys.size,
-                    cardinality(_check_idempotency_keys.idempotency_keys)
-                );
-    end if;
-
-    select max(length(k.idempotency_key))
-    into bad
-    from unnest(_check_idempotency_keys.idempotency_keys) as k (idempotency_key)
-    where length(k.idempotency_key) not between 1 and 255;
-
-    if bad is not null then
-        raise exception 'argument "%" must have 1 to 255 characters',
-            _check_idempotency_keys.argument
-            using errcode = '22023',
-                detail = format('Given: one that has %s.', bad);
-    end if;
-end
-$$;
-
-comment on function pgq._check_idempotency_keys(text, text[], integer) is
-'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';
-
 -- ==== sql/shared/_check_settings_equal.sql
 
 create function pgq._check_settings_equal(
@@ -1752,19 +1386,12 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    lacking text := case _check_settings_equal.kind when 'schedule' then 'none' else 'no limit' end;
     differences text;
 begin
     -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
     -- know no hour above 23, as Python does, so a day and 12 hours are the same as 36 hours.
     select string_agg(
-        format(
-            '%s: given %s, has %s',
-            s.name,
-            coalesce(left(s.given, 100), lacking),
-            coalesce(left(s.existing, 100), lacking)
-        ),
-        '; '
+        format('%s: given %s, has %s', s.name, s.given, s.existing), '; '
         order by s.name
     )
     into differences
@@ -1772,31 +1399,24 @@ begin
         select
             g.key as name,
             g.value as given,
-            _check_settings_equal.existing ->> g.key as existing
+            coalesce(_check_settings_equal.existing ->> g.key, 'no limit') as existing
         from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
         union all
         select
             n.name,
-            null as given,
-            _check_settings_equal.existing ->> n.name as existing
+            'no limit' as given,
+            coalesce(_check_settings_equal.existing ->> n.name, 'no limit') as existing
         from unnest(_check_settings_equal.no_limit) as n (name)
     ) as s
     where
         case
-            when s.name in (
-                'backoff',
-                'backoff_max',
-                'delay',
-                'every',
-                'idempotency_window',
-                'job_ttl',
-                'lease',
-                'retention'
-            )
+            when
+                s.name in ('backoff', 'backoff_max', 'delay', 'job_ttl', 'lease', 'retention')
+                and 'no limit' not in (s.given, s.existing)
                 then
                     justify_hours(s.given::interval)::text
-                    is distinct from justify_hours(s.existing::interval)::text
-            else s.given is distinct from s.existing
+                    <> justify_hours(s.existing::interval)::text
+            else s.given <> s.existing
         end;
 
     if differences is not null then
@@ -1847,31 +1467,17 @@ begin
         _create_leaf.leaf
     );
     execute format(
-        'create table pgq.idempotency_%1$s (
-            like pgq.idempotency, primary key (scope_id, idempotency_key)
-        )',
-        _create_leaf.leaf
-    );
-    execute format(
-        'alter table pgq.idempotency attach partition pgq.idempotency_%1$s for values in (%1$s)',
-        _create_leaf.leaf
-    );
-    execute format(
         'comment on table pgq.message_%1$s is ''Segment %1$s of the messages.''', _create_leaf.leaf
     );
     execute format(
         'comment on table pgq.job_archive_%1$s is ''Segment %1$s of the finished jobs.''',
         _create_leaf.leaf
     );
-    execute format(
-        'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
-        _create_leaf.leaf
-    );
 end
 $$;
 
 comment on function pgq._create_leaf(integer) is
-'Adds a leaf to message, to job_archive and to idempotency.';
+'Adds a leaf to message and to job_archive.';
 
 -- ==== sql/store/_mark_segment.sql
 
@@ -2387,1392 +1993,6 @@ comment on function pgq._is_kept(integer) is
 'Whether a segment that the snapshot shows has not been emptied since. TRUNCATE is seen by snapshots
 that are older, too; what they still see of a segment is its first row, or it was emptied.';
 
--- ==== sql/store/_has_keys.sql
-
-create function pgq._has_keys(segment integer)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    found_one boolean := false;
-begin
-    if _has_keys.segment is not null then
-        execute format(
-            'select exists (select from pgq.idempotency_%s)', _has_keys.segment
-        )
-        into found_one;
-    end if;
-    return found_one;
-end
-$$;
-
-comment on function pgq._has_keys(integer) is
-'Whether a segment holds idempotency keys.';
-
--- ==== sql/store/_note_former_window.sql
-
-create function pgq._note_former_window(
-    scope_id bigint,
-    window_before interval,
-    window_now interval
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    if interval_send(_note_former_window.window_before)
-        = interval_send(_note_former_window.window_now)
-    then
-        return;
-    end if;
-
-    delete from pgq.former_window as f
-    where f.scope_id = _note_former_window.scope_id
-        and interval_send(f.idempotency_window) = interval_send(_note_former_window.window_now);
-
-    insert into pgq.former_window (scope_id, idempotency_window, keep, noted_xid)
-    values (
-        _note_former_window.scope_id,
-        _note_former_window.window_before,
-        least(_note_former_window.window_before, _note_former_window.window_now),
-        pg_current_xact_id()
-    );
-end
-$$;
-
-comment on function pgq._note_former_window(bigint, interval, interval) is
-'Notes that a queue or topic, whose row the caller has locked, gets another window: what was noted
-by the one before is still to be found.';
-
--- ==== sql/store/_key_segments.sql
-
-create function pgq._key_segments(scope_id bigint, idempotency_window interval)
-returns pgq._key_segments
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    state pgq._key_segments;
-    unopened interval;
-begin
-    -- Again when a class has to be made, or to be opened, first.
-    loop
-        select
-            array_agg(distinct c.storage_class_id),
-            array_agg(distinct s.segment) filter (where s.segment is not null),
-            -- Everybody who may still be at work and wrote to a segment while it was the open one
-            -- is found there. Who began behind its horizon did not.
-            array_agg(distinct s.segment order by s.segment) filter (
-                where w.written
-                    and (
-                        s.state = 'open'
-                        or s.state = 'sealed'
-                        and coalesce(
-                            s.horizon > pg_snapshot_xmin(pg_current_snapshot()), true
-                        )
-                    )
-            ),
-            min(w.span) filter (where w.written and c.segment is null)
-        into state.class_ids, state.segments, state.written, unopened
-        from (
-            select
-                _key_segments.idempotency_window as span,
-                true as written
-            union all
-            select
-                f.idempotency_window,
-                f.ends_at is null
-            from pgq.former_window as f
-            where f.scope_id = _key_segments.scope_id
-        ) as w
-        left join pgq.storage_class as c
-            on coalesce(interval_send(c.retention), ''::bytea) = interval_send(w.span)
-            and coalesce(c.owner_id, 0) = 0
-        left join pgq.segment as s on s.storage_class_id = c.storage_class_id;
-
-        exit when unopened is null;
-        perform pgq._storage_class(unopened, null, null);
-    end loop;
-
-    return state;
-end
-$$;
-
-comment on function pgq._key_segments(bigint, interval) is
-'Where the keys of a queue or topic with this window stand, and where new ones are to be written: to
-all segments that others who write at the same time may have written to. The caller has taken its
-transaction id before.';
-
--- ==== sql/store/_find_keys.sql
-
-create function pgq._find_keys(segment integer, scope_id bigint, idempotency_keys text[])
-returns setof pgq._noted_key
-language plpgsql
-stable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    -- Key by key: a plan for an array might read all keys of the scope.
-    if _find_keys.segment = 0 then
-        return query
-        select
-            f.idempotency_key,
-            f.noted_at,
-            f.job_id,
-            f.partition,
-            f.log_offset
-        from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-        cross join lateral (
-            select k.*
-            from pgq.idempotency_0 as k
-            where k.scope_id = _find_keys.scope_id
-                and k.idempotency_key = w.idempotency_key
-            limit 1
-        ) as f;
-    elsif _find_keys.segment = 1 then
-        return query
-        select
-            f.idempotency_key,
-            f.noted_at,
-            f.job_id,
-            f.partition,
-            f.log_offset
-        from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-        cross join lateral (
-            select k.*
-            from pgq.idempotency_1 as k
-            where k.scope_id = _find_keys.scope_id
-                and k.idempotency_key = w.idempotency_key
-            limit 1
-        ) as f;
-    elsif _find_keys.segment <= 3 then
-        if _find_keys.segment <= 2 then
-            return query
-            select
-                f.idempotency_key,
-                f.noted_at,
-                f.job_id,
-                f.partition,
-                f.log_offset
-            from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-            cross join lateral (
-                select k.*
-                from pgq.idempotency_2 as k
-                where k.scope_id = _find_keys.scope_id
-                    and k.idempotency_key = w.idempotency_key
-                limit 1
-            ) as f;
-        else
-            return query
-            select
-                f.idempotency_key,
-                f.noted_at,
-                f.job_id,
-                f.partition,
-                f.log_offset
-            from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-            cross join lateral (
-                select k.*
-                from pgq.idempotency_3 as k
-                where k.scope_id = _find_keys.scope_id
-                    and k.idempotency_key = w.idempotency_key
-                limit 1
-            ) as f;
-        end if;
-    elsif _find_keys.segment <= 7 then
-        if _find_keys.segment <= 5 then
-            if _find_keys.segment <= 4 then
-                return query
-                select
-                    f.idempotency_key,
-                    f.noted_at,
-                    f.job_id,
-                    f.partition,
-                    f.log_offset
-                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                cross join lateral (
-                    select k.*
-                    from pgq.idempotency_4 as k
-                    where k.scope_id = _find_keys.scope_id
-                        and k.idempotency_key = w.idempotency_key
-                    limit 1
-                ) as f;
-            else
-                return query
-                select
-                    f.idempotency_key,
-                    f.noted_at,
-                    f.job_id,
-                    f.partition,
-                    f.log_offset
-                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                cross join lateral (
-                    select k.*
-                    from pgq.idempotency_5 as k
-                    where k.scope_id = _find_keys.scope_id
-                        and k.idempotency_key = w.idempotency_key
-                    limit 1
-                ) as f;
-            end if;
-        else
-            if _find_keys.segment <= 6 then
-                return query
-                select
-                    f.idempotency_key,
-                    f.noted_at,
-                    f.job_id,
-                    f.partition,
-                    f.log_offset
-                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                cross join lateral (
-                    select k.*
-                    from pgq.idempotency_6 as k
-                    where k.scope_id = _find_keys.scope_id
-                        and k.idempotency_key = w.idempotency_key
-                    limit 1
-                ) as f;
-            else
-                return query
-                select
-                    f.idempotency_key,
-                    f.noted_at,
-                    f.job_id,
-                    f.partition,
-                    f.log_offset
-                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                cross join lateral (
-                    select k.*
-                    from pgq.idempotency_7 as k
-                    where k.scope_id = _find_keys.scope_id
-                        and k.idempotency_key = w.idempotency_key
-                    limit 1
-                ) as f;
-            end if;
-        end if;
-    elsif _find_keys.segment <= 15 then
-        if _find_keys.segment <= 11 then
-            if _find_keys.segment <= 9 then
-                if _find_keys.segment <= 8 then
-                    return query
-                    select
-                        f.idempotency_key,
-                        f.noted_at,
-                        f.job_id,
-                        f.partition,
-                        f.log_offset
-                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                    cross join lateral (
-                        select k.*
-                        from pgq.idempotency_8 as k
-                        where k.scope_id = _find_keys.scope_id
-                            and k.idempotency_key = w.idempotency_key
-                        limit 1
-                    ) as f;
-                else
-                    return query
-                    select
-                        f.idempotency_key,
-                        f.noted_at,
-                        f.job_id,
-                        f.partition,
-                        f.log_offset
-                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                    cross join lateral (
-                        select k.*
-                        from pgq.idempotency_9 as k
-                        where k.scope_id = _find_keys.scope_id
-                            and k.idempotency_key = w.idempotency_key
-                        limit 1
-                    ) as f;
-                end if;
-            else
-                if _find_keys.segment <= 10 then
-                    return query
-                    select
-                        f.idempotency_key,
-                        f.noted_at,
-                        f.job_id,
-                        f.partition,
-                        f.log_offset
-                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                    cross join lateral (
-                        select k.*
-                        from pgq.idempotency_10 as k
-                        where k.scope_id = _find_keys.scope_id
-                            and k.idempotency_key = w.idempotency_key
-                        limit 1
-                    ) as f;
-                else
-                    return query
-                    select
-                        f.idempotency_key,
-                        f.noted_at,
-                        f.job_id,
-                        f.partition,
-                        f.log_offset
-                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                    cross join lateral (
-                        select k.*
-                        from pgq.idempotency_11 as k
-                        where k.scope_id = _find_keys.scope_id
-                            and k.idempotency_key = w.idempotency_key
-                        limit 1
-                    ) as f;
-                end if;
-            end if;
-        else
-            if _find_keys.segment <= 13 then
-                if _find_keys.segment <= 12 then
-                    return query
-                    select
-                        f.idempotency_key,
-                        f.noted_at,
-                        f.job_id,
-                        f.partition,
-                        f.log_offset
-                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                    cross join lateral (
-                        select k.*
-                        from pgq.idempotency_12 as k
-                        where k.scope_id = _find_keys.scope_id
-                            and k.idempotency_key = w.idempotency_key
-                        limit 1
-                    ) as f;
-                else
-                    return query
-                    select
-                        f.idempotency_key,
-                        f.noted_at,
-                        f.job_id,
-                        f.partition,
-                        f.log_offset
-                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                    cross join lateral (
-                        select k.*
-                        from pgq.idempotency_13 as k
-                        where k.scope_id = _find_keys.scope_id
-                            and k.idempotency_key = w.idempotency_key
-                        limit 1
-                    ) as f;
-                end if;
-            else
-                if _find_keys.segment <= 14 then
-                    return query
-                    select
-                        f.idempotency_key,
-                        f.noted_at,
-                        f.job_id,
-                        f.partition,
-                        f.log_offset
-                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                    cross join lateral (
-                        select k.*
-                        from pgq.idempotency_14 as k
-                        where k.scope_id = _find_keys.scope_id
-                            and k.idempotency_key = w.idempotency_key
-                        limit 1
-                    ) as f;
-                else
-                    return query
-                    select
-                        f.idempotency_key,
-                        f.noted_at,
-                        f.job_id,
-                        f.partition,
-                        f.log_offset
-                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
-                    cross join lateral (
-                        select k.*
-                        from pgq.idempotency_15 as k
-                        where k.scope_id = _find_keys.scope_id
-                            and k.idempotency_key = w.idempotency_key
-                        limit 1
-                    ) as f;
-                end if;
-            end if;
-        end if;
-    else
-        return query execute format($leaf$
-            select
-                f.idempotency_key,
-                f.noted_at,
-                f.job_id,
-                f.partition,
-                f.log_offset
-            from unnest($1) as w (idempotency_key)
-            cross join lateral (
-                select k.*
-                from pgq.idempotency_%1$s as k
-                where k.scope_id = $2
-                    and k.idempotency_key = w.idempotency_key
-                limit 1
-            ) as f
-        $leaf$, _find_keys.segment)
-        using _find_keys.idempotency_keys, _find_keys.scope_id;
-    end if;
-end
-$$;
-
-comment on function pgq._find_keys(integer, bigint, text[]) is
-'The rows of idempotency keys in a segment, also those past their window.';
-
--- ==== sql/store/_insert_keys.sql
-
-create function pgq._insert_keys(
-    segment integer,
-    scope_id bigint,
-    idempotency_keys text[],
-    idempotency_window interval,
-    moment timestamptz
-)
-returns text[]
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    inserted bigint;
-    kept text[];
-begin
-    -- Waits for others who have inserted one of them and are still at work. Without a lock on what
-    -- they leave: those who find the same would wait for each other.
-    if _insert_keys.segment = 0 then
-        insert into pgq.idempotency_0 (scope_id, noted_at, segment, idempotency_key)
-        select
-            _insert_keys.scope_id,
-            _insert_keys.moment,
-            0,
-            w.idempotency_key
-        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-        on conflict do nothing;
-    elsif _insert_keys.segment = 1 then
-        insert into pgq.idempotency_1 (scope_id, noted_at, segment, idempotency_key)
-        select
-            _insert_keys.scope_id,
-            _insert_keys.moment,
-            1,
-            w.idempotency_key
-        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-        on conflict do nothing;
-    elsif _insert_keys.segment <= 3 then
-        if _insert_keys.segment <= 2 then
-            insert into pgq.idempotency_2 (scope_id, noted_at, segment, idempotency_key)
-            select
-                _insert_keys.scope_id,
-                _insert_keys.moment,
-                2,
-                w.idempotency_key
-            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-            on conflict do nothing;
-        else
-            insert into pgq.idempotency_3 (scope_id, noted_at, segment, idempotency_key)
-            select
-                _insert_keys.scope_id,
-                _insert_keys.moment,
-                3,
-                w.idempotency_key
-            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-            on conflict do nothing;
-        end if;
-    elsif _insert_keys.segment <= 7 then
-        if _insert_keys.segment <= 5 then
-            if _insert_keys.segment <= 4 then
-                insert into pgq.idempotency_4 (scope_id, noted_at, segment, idempotency_key)
-                select
-                    _insert_keys.scope_id,
-                    _insert_keys.moment,
-                    4,
-                    w.idempotency_key
-                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                on conflict do nothing;
-            else
-                insert into pgq.idempotency_5 (scope_id, noted_at, segment, idempotency_key)
-                select
-                    _insert_keys.scope_id,
-                    _insert_keys.moment,
-                    5,
-                    w.idempotency_key
-                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                on conflict do nothing;
-            end if;
-        else
-            if _insert_keys.segment <= 6 then
-                insert into pgq.idempotency_6 (scope_id, noted_at, segment, idempotency_key)
-                select
-                    _insert_keys.scope_id,
-                    _insert_keys.moment,
-                    6,
-                    w.idempotency_key
-                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                on conflict do nothing;
-            else
-                insert into pgq.idempotency_7 (scope_id, noted_at, segment, idempotency_key)
-                select
-                    _insert_keys.scope_id,
-                    _insert_keys.moment,
-                    7,
-                    w.idempotency_key
-                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                on conflict do nothing;
-            end if;
-        end if;
-    elsif _insert_keys.segment <= 15 then
-        if _insert_keys.segment <= 11 then
-            if _insert_keys.segment <= 9 then
-                if _insert_keys.segment <= 8 then
-                    insert into pgq.idempotency_8 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        8,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                else
-                    insert into pgq.idempotency_9 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        9,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                end if;
-            else
-                if _insert_keys.segment <= 10 then
-                    insert into pgq.idempotency_10 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        10,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                else
-                    insert into pgq.idempotency_11 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        11,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                end if;
-            end if;
-        else
-            if _insert_keys.segment <= 13 then
-                if _insert_keys.segment <= 12 then
-                    insert into pgq.idempotency_12 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        12,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                else
-                    insert into pgq.idempotency_13 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        13,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                end if;
-            else
-                if _insert_keys.segment <= 14 then
-                    insert into pgq.idempotency_14 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        14,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                else
-                    insert into pgq.idempotency_15 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        15,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                end if;
-            end if;
-        end if;
-    else
-        execute format($leaf$
-            insert into pgq.idempotency_%1$s (scope_id, noted_at, segment, idempotency_key)
-            select
-                $1,
-                $2,
-                %1$s,
-                w.idempotency_key
-            from unnest($3) as w (idempotency_key)
-            on conflict do nothing
-        $leaf$, _insert_keys.segment)
-        using _insert_keys.scope_id, _insert_keys.moment, _insert_keys.idempotency_keys;
-    end if;
-    get diagnostics inserted = row_count;
-
-    if inserted = cardinality(_insert_keys.idempotency_keys) then
-        return _insert_keys.idempotency_keys;
-    end if;
-
-    -- The row of a key that is past its window is used again.
-    execute format(
-        'insert into pgq.idempotency_%1$s as k (scope_id, noted_at, segment, idempotency_key)
-        select $1, $2, %1$s, w.idempotency_key
-        from unnest($3) as w (idempotency_key)
-        cross join lateral (
-            select n.noted_at
-            from pgq.idempotency_%1$s as n
-            where n.scope_id = $1
-                and n.idempotency_key = w.idempotency_key
-                and n.noted_at + $4 <= $2
-            limit 1
-        ) as o
-        on conflict (scope_id, idempotency_key) do update
-        set
-            noted_at = excluded.noted_at,
-            job_id = null,
-            partition = null,
-            log_offset = null
-        where k.noted_at + $4 <= excluded.noted_at',
-        _insert_keys.segment
-    )
-    using
-        _insert_keys.scope_id,
-        _insert_keys.moment,
-        _insert_keys.idempotency_keys,
-        _insert_keys.idempotency_window;
-
-    -- Of rows without a position only those of this call are visible.
-    execute format(
-        'select array_agg(f.idempotency_key order by f.idempotency_key)
-        from unnest($2) as w (idempotency_key)
-        cross join lateral (
-            select n.idempotency_key
-            from pgq.idempotency_%1$s as n
-            where n.scope_id = $1
-                and n.idempotency_key = w.idempotency_key
-                and n.job_id is null
-                and n.partition is null
-            limit 1
-        ) as f',
-        _insert_keys.segment
-    )
-    into kept
-    using _insert_keys.scope_id, _insert_keys.idempotency_keys;
-
-    return coalesce(kept, '{}');
-end
-$$;
-
-comment on function pgq._insert_keys(integer, bigint, text[], interval, timestamptz) is
-'Notes keys in a segment, without a position, and returns them but for those that somebody else has
-noted there meanwhile. The keys come in ascending order.';
-
--- ==== sql/store/_forget_keys.sql
-
-create function pgq._forget_keys(segments integer[], scope_id bigint, idempotency_keys text[])
-returns void
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    leaf integer;
-begin
-    foreach leaf in array _forget_keys.segments loop
-        execute format(
-            'delete from pgq.idempotency_%1$s as k
-            where k.scope_id = $1
-                and k.idempotency_key = any($2)
-                and k.job_id is null
-                and k.partition is null',
-            leaf
-        )
-        using _forget_keys.scope_id, _forget_keys.idempotency_keys;
-    end loop;
-end
-$$;
-
-comment on function pgq._forget_keys(integer[], bigint, text[]) is
-'Removes keys that this call has noted in these segments before it found that another transaction
-was first.';
-
--- ==== sql/store/_note_keys.sql
-
-create function pgq._note_keys(
-    scope_id bigint,
-    idempotency_window interval,
-    idempotency_keys text[]
-)
-returns pgq._key_notes
-language plpgsql
-volatile
-parallel unsafe
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    notes pgq._key_notes;
-    state pgq._key_segments;
-    moment timestamptz;
-    pending text[];
-    lost text[];
-    kept text[];
-    seen pgq._noted_key[];
-    known pgq._noted_key[] := '{}';
-    done integer[];
-    leaf integer;
-    looked boolean;
-begin
-    pending := array(
-        select distinct w.idempotency_key collate "C"
-        from unnest(_note_keys.idempotency_keys) as w (idempotency_key)
-        where w.idempotency_key is not null
-        order by 1
-    );
-
-    -- Usually once; again for keys that another transaction was first with.
-    while cardinality(pending) > 0 loop
-        state := pgq._key_segments(_note_keys.scope_id, _note_keys.idempotency_window);
-        moment := pgq._clock();
-        looked := false;
-
-        -- Undone, and the locks with it: overlapping transactions that had looked into an old
-        -- segment would keep it from being emptied for ever, and their locks on rows would keep
-        -- the open one from being sealed.
-        begin
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-                -- The snapshot may be older than the transaction id. What has changed since raises
-                -- 40001.
-                perform
-                from pgq.storage_class as c
-                where c.storage_class_id = any(state.class_ids)
-                order by c.storage_class_id
-                for share;
-
-                perform
-                from pgq.segment as s
-                where s.segment = any(state.written)
-                order by s.segment
-                for share;
-            end if;
-
-            seen := array(
-                select distinct on (f.idempotency_key) f
-                from unnest(state.segments) as s (segment)
-                cross join lateral pgq._find_keys(s.segment, _note_keys.scope_id, pending) as f
-                where f.noted_at + _note_keys.idempotency_window > moment
-                order by f.idempotency_key, f.noted_at desc
-            );
-            looked := true;
-            raise exception 'these locks are not needed any more'
-                using errcode = '55P03';
-        exception
-            when lock_not_available then
-                if not looked then
-                    raise;
-                end if;
-        end;
-
-        if cardinality(seen) > 0 then
-            known := known || seen;
-            pending := array(
-                select w.idempotency_key
-                from unnest(pending) as w (idempotency_key)
-                except
-                select f.idempotency_key
-                from unnest(seen) as f
-                order by 1
-            );
-            exit when cardinality(pending) = 0;
-        end if;
-
-        -- In ascending order, of segments and then of keys, as everywhere: whoever waits for
-        -- another one here holds nothing that stands behind.
-        lost := '{}';
-        done := '{}';
-        foreach leaf in array state.written loop
-            kept := pgq._insert_keys(
-                leaf, _note_keys.scope_id, pending, _note_keys.idempotency_window, moment
-            );
-            done := done || leaf;
-            if cardinality(kept) < cardinality(pending) then
-                lost := lost || array(
-                    select w.idempotency_key
-                    from unnest(pending) as w (idempotency_key)
-                    except
-                    select w.idempotency_key
-                    from unnest(kept) as w (idempotency_key)
-                );
-                perform pgq._forget_keys(done, _note_keys.scope_id, lost);
-                pending := kept;
-                exit when cardinality(pending) = 0;
-            end if;
-        end loop;
-
-        notes.segments := array(
-            select distinct w.segment
-            from unnest(notes.segments || state.written) as w (segment)
-            order by w.segment
-        );
-        pending := array(
-            select w.idempotency_key
-            from unnest(lost) as w (idempotency_key)
-            order by w.idempotency_key
-        );
-    end loop;
-
-    -- Each place follows the first one of its key; what was found stands before all of them.
-    select array_agg(w.leader order by w.place)
-    into notes.leaders
-    from (
-        select
-            g.place,
-            first_value(g.place) over (
-                partition by
-                    g.idempotency_key,
-                    case when g.idempotency_key is null then g.place end
-                order by g.place
-            ) as leader
-        from (
-            select
-                generate_series(1, cardinality(_note_keys.idempotency_keys)) as place,
-                unnest(_note_keys.idempotency_keys) collate "C" as idempotency_key
-            union all
-            select
-                -f.place::integer,
-                f.idempotency_key
-            from unnest(known) with ordinality
-                as f (idempotency_key, noted_at, job_id, partition, log_offset, place)
-        ) as g
-    ) as w
-    where w.place > 0;
-
-    select
-        array_agg(f.job_id order by f.place),
-        array_agg(f.partition order by f.place),
-        array_agg(f.log_offset order by f.place)
-    into notes.job_ids, notes.partitions, notes.log_offsets
-    from unnest(known) with ordinality
-        as f (idempotency_key, noted_at, job_id, partition, log_offset, place);
-
-    return notes;
-end
-$$;
-
-comment on function pgq._note_keys(bigint, interval, text[]) is
-'Notes the idempotency keys of a batch for a queue or topic with this window, or finds what they
-stand for; null elements have no key. Waits for other transactions that note one of them. The caller
-has taken its transaction id before it read the window, and calls _place_keys in the end.';
-
--- ==== sql/store/_place_keys.sql
-
-create function pgq._place_keys(
-    segments integer[],
-    scope_id bigint,
-    idempotency_keys text[],
-    job_ids bigint[],
-    partitions integer[],
-    log_offsets bigint[]
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    leaf integer;
-    -- Only now: the call may have waited.
-    moment timestamptz := pgq._clock();
-begin
-    foreach leaf in array coalesce(_place_keys.segments, '{}') loop
-        -- The rows are there. They are found by their index whatever the planner thinks, which
-        -- might join with all keys of the scope.
-        if leaf = 0 then
-            insert into pgq.idempotency_0 (
-                scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-            )
-            select
-                _place_keys.scope_id,
-                moment,
-                w.job_id,
-                w.log_offset,
-                0,
-                w.partition,
-                w.idempotency_key
-            from (
-                select
-                    unnest(_place_keys.idempotency_keys) as idempotency_key,
-                    unnest(_place_keys.job_ids) as job_id,
-                    unnest(_place_keys.partitions) as partition,
-                    unnest(_place_keys.log_offsets) as log_offset
-            ) as w
-            on conflict (scope_id, idempotency_key) do update
-            set
-                noted_at = excluded.noted_at,
-                job_id = excluded.job_id,
-                partition = excluded.partition,
-                log_offset = excluded.log_offset;
-        elsif leaf = 1 then
-            insert into pgq.idempotency_1 (
-                scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-            )
-            select
-                _place_keys.scope_id,
-                moment,
-                w.job_id,
-                w.log_offset,
-                1,
-                w.partition,
-                w.idempotency_key
-            from (
-                select
-                    unnest(_place_keys.idempotency_keys) as idempotency_key,
-                    unnest(_place_keys.job_ids) as job_id,
-                    unnest(_place_keys.partitions) as partition,
-                    unnest(_place_keys.log_offsets) as log_offset
-            ) as w
-            on conflict (scope_id, idempotency_key) do update
-            set
-                noted_at = excluded.noted_at,
-                job_id = excluded.job_id,
-                partition = excluded.partition,
-                log_offset = excluded.log_offset;
-        elsif leaf <= 3 then
-            if leaf <= 2 then
-                insert into pgq.idempotency_2 (
-                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                )
-                select
-                    _place_keys.scope_id,
-                    moment,
-                    w.job_id,
-                    w.log_offset,
-                    2,
-                    w.partition,
-                    w.idempotency_key
-                from (
-                    select
-                        unnest(_place_keys.idempotency_keys) as idempotency_key,
-                        unnest(_place_keys.job_ids) as job_id,
-                        unnest(_place_keys.partitions) as partition,
-                        unnest(_place_keys.log_offsets) as log_offset
-                ) as w
-                on conflict (scope_id, idempotency_key) do update
-                set
-                    noted_at = excluded.noted_at,
-                    job_id = excluded.job_id,
-                    partition = excluded.partition,
-                    log_offset = excluded.log_offset;
-            else
-                insert into pgq.idempotency_3 (
-                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                )
-                select
-                    _place_keys.scope_id,
-                    moment,
-                    w.job_id,
-                    w.log_offset,
-                    3,
-                    w.partition,
-                    w.idempotency_key
-                from (
-                    select
-                        unnest(_place_keys.idempotency_keys) as idempotency_key,
-                        unnest(_place_keys.job_ids) as job_id,
-                        unnest(_place_keys.partitions) as partition,
-                        unnest(_place_keys.log_offsets) as log_offset
-                ) as w
-                on conflict (scope_id, idempotency_key) do update
-                set
-                    noted_at = excluded.noted_at,
-                    job_id = excluded.job_id,
-                    partition = excluded.partition,
-                    log_offset = excluded.log_offset;
-            end if;
-        elsif leaf <= 7 then
-            if leaf <= 5 then
-                if leaf <= 4 then
-                    insert into pgq.idempotency_4 (
-                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                    )
-                    select
-                        _place_keys.scope_id,
-                        moment,
-                        w.job_id,
-                        w.log_offset,
-                        4,
-                        w.partition,
-                        w.idempotency_key
-                    from (
-                        select
-                            unnest(_place_keys.idempotency_keys) as idempotency_key,
-                            unnest(_place_keys.job_ids) as job_id,
-                            unnest(_place_keys.partitions) as partition,
-                            unnest(_place_keys.log_offsets) as log_offset
-                    ) as w
-                    on conflict (scope_id, idempotency_key) do update
-                    set
-                        noted_at = excluded.noted_at,
-                        job_id = excluded.job_id,
-                        partition = excluded.partition,
-                        log_offset = excluded.log_offset;
-                else
-                    insert into pgq.idempotency_5 (
-                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                    )
-                    select
-                        _place_keys.scope_id,
-                        moment,
-                        w.job_id,
-                        w.log_offset,
-                        5,
-                        w.partition,
-                        w.idempotency_key
-                    from (
-                        select
-                            unnest(_place_keys.idempotency_keys) as idempotency_key,
-                            unnest(_place_keys.job_ids) as job_id,
-                            unnest(_place_keys.partitions) as partition,
-                            unnest(_place_keys.log_offsets) as log_offset
-                    ) as w
-                    on conflict (scope_id, idempotency_key) do update
-                    set
-                        noted_at = excluded.noted_at,
-                        job_id = excluded.job_id,
-                        partition = excluded.partition,
-                        log_offset = excluded.log_offset;
-                end if;
-            else
-                if leaf <= 6 then
-                    insert into pgq.idempotency_6 (
-                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                    )
-                    select
-                        _place_keys.scope_id,
-                        moment,
-                        w.job_id,
-                        w.log_offset,
-                        6,
-                        w.partition,
-                        w.idempotency_key
-                    from (
-                        select
-                            unnest(_place_keys.idempotency_keys) as idempotency_key,
-                            unnest(_place_keys.job_ids) as job_id,
-                            unnest(_place_keys.partitions) as partition,
-                            unnest(_place_keys.log_offsets) as log_offset
-                    ) as w
-                    on conflict (scope_id, idempotency_key) do update
-                    set
-                        noted_at = excluded.noted_at,
-                        job_id = excluded.job_id,
-                        partition = excluded.partition,
-                        log_offset = excluded.log_offset;
-                else
-                    insert into pgq.idempotency_7 (
-                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                    )
-                    select
-                        _place_keys.scope_id,
-                        moment,
-                        w.job_id,
-                        w.log_offset,
-                        7,
-                        w.partition,
-                        w.idempotency_key
-                    from (
-                        select
-                            unnest(_place_keys.idempotency_keys) as idempotency_key,
-                            unnest(_place_keys.job_ids) as job_id,
-                            unnest(_place_keys.partitions) as partition,
-                            unnest(_place_keys.log_offsets) as log_offset
-                    ) as w
-                    on conflict (scope_id, idempotency_key) do update
-                    set
-                        noted_at = excluded.noted_at,
-                        job_id = excluded.job_id,
-                        partition = excluded.partition,
-                        log_offset = excluded.log_offset;
-                end if;
-            end if;
-        elsif leaf <= 15 then
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        insert into pgq.idempotency_8 (
-                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                        )
-                        select
-                            _place_keys.scope_id,
-                            moment,
-                            w.job_id,
-                            w.log_offset,
-                            8,
-                            w.partition,
-                            w.idempotency_key
-                        from (
-                            select
-                                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                                unnest(_place_keys.job_ids) as job_id,
-                                unnest(_place_keys.partitions) as partition,
-                                unnest(_place_keys.log_offsets) as log_offset
-                        ) as w
-                        on conflict (scope_id, idempotency_key) do update
-                        set
-                            noted_at = excluded.noted_at,
-                            job_id = excluded.job_id,
-                            partition = excluded.partition,
-                            log_offset = excluded.log_offset;
-                    else
-                        insert into pgq.idempotency_9 (
-                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                        )
-                        select
-                            _place_keys.scope_id,
-                            moment,
-                            w.job_id,
-                            w.log_offset,
-                            9,
-                            w.partition,
-                            w.idempotency_key
-                        from (
-                            select
-                                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                                unnest(_place_keys.job_ids) as job_id,
-                                unnest(_place_keys.partitions) as partition,
-                                unnest(_place_keys.log_offsets) as log_offset
-                        ) as w
-                        on conflict (scope_id, idempotency_key) do update
-                        set
-                            noted_at = excluded.noted_at,
-                            job_id = excluded.job_id,
-                            partition = excluded.partition,
-                            log_offset = excluded.log_offset;
-                    end if;
-                else
-                    if leaf <= 10 then
-                        insert into pgq.idempotency_10 (
-                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                        )
-                        select
-                            _place_keys.scope_id,
-                            moment,
-                            w.job_id,
-                            w.log_offset,
-                            10,
-                            w.partition,
-                            w.idempotency_key
-                        from (
-                            select
-                                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                                unnest(_place_keys.job_ids) as job_id,
-                                unnest(_place_keys.partitions) as partition,
-                                unnest(_place_keys.log_offsets) as log_offset
-                        ) as w
-                        on conflict (scope_id, idempotency_key) do update
-                        set
-                            noted_at = excluded.noted_at,
-                            job_id = excluded.job_id,
-                            partition = excluded.partition,
-                            log_offset = excluded.log_offset;
-                    else
-                        insert into pgq.idempotency_11 (
-                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                        )
-                        select
-                            _place_keys.scope_id,
-                            moment,
-                            w.job_id,
-                            w.log_offset,
-                            11,
-                            w.partition,
-                            w.idempotency_key
-                        from (
-                            select
-                                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                                unnest(_place_keys.job_ids) as job_id,
-                                unnest(_place_keys.partitions) as partition,
-                                unnest(_place_keys.log_offsets) as log_offset
-                        ) as w
-                        on conflict (scope_id, idempotency_key) do update
-                        set
-                            noted_at = excluded.noted_at,
-                            job_id = excluded.job_id,
-                            partition = excluded.partition,
-                            log_offset = excluded.log_offset;
-                    end if;
-                end if;
-            else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        insert into pgq.idempotency_12 (
-                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                        )
-                        select
-                            _place_keys.scope_id,
-                            moment,
-                            w.job_id,
-                            w.log_offset,
-                            12,
-                            w.partition,
-                            w.idempotency_key
-                        from (
-                            select
-                                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                                unnest(_place_keys.job_ids) as job_id,
-                                unnest(_place_keys.partitions) as partition,
-                                unnest(_place_keys.log_offsets) as log_offset
-                        ) as w
-                        on conflict (scope_id, idempotency_key) do update
-                        set
-                            noted_at = excluded.noted_at,
-                            job_id = excluded.job_id,
-                            partition = excluded.partition,
-                            log_offset = excluded.log_offset;
-                    else
-                        insert into pgq.idempotency_13 (
-                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                        )
-                        select
-                            _place_keys.scope_id,
-                            moment,
-                            w.job_id,
-                            w.log_offset,
-                            13,
-                            w.partition,
-                            w.idempotency_key
-                        from (
-                            select
-                                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                                unnest(_place_keys.job_ids) as job_id,
-                                unnest(_place_keys.partitions) as partition,
-                                unnest(_place_keys.log_offsets) as log_offset
-                        ) as w
-                        on conflict (scope_id, idempotency_key) do update
-                        set
-                            noted_at = excluded.noted_at,
-                            job_id = excluded.job_id,
-                            partition = excluded.partition,
-                            log_offset = excluded.log_offset;
-                    end if;
-                else
-                    if leaf <= 14 then
-                        insert into pgq.idempotency_14 (
-                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                        )
-                        select
-                            _place_keys.scope_id,
-                            moment,
-                            w.job_id,
-                            w.log_offset,
-                            14,
-                            w.partition,
-                            w.idempotency_key
-                        from (
-                            select
-                                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                                unnest(_place_keys.job_ids) as job_id,
-                                unnest(_place_keys.partitions) as partition,
-                                unnest(_place_keys.log_offsets) as log_offset
-                        ) as w
-                        on conflict (scope_id, idempotency_key) do update
-                        set
-                            noted_at = excluded.noted_at,
-                            job_id = excluded.job_id,
-                            partition = excluded.partition,
-                            log_offset = excluded.log_offset;
-                    else
-                        insert into pgq.idempotency_15 (
-                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                        )
-                        select
-                            _place_keys.scope_id,
-                            moment,
-                            w.job_id,
-                            w.log_offset,
-                            15,
-                            w.partition,
-                            w.idempotency_key
-                        from (
-                            select
-                                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                                unnest(_place_keys.job_ids) as job_id,
-                                unnest(_place_keys.partitions) as partition,
-                                unnest(_place_keys.log_offsets) as log_offset
-                        ) as w
-                        on conflict (scope_id, idempotency_key) do update
-                        set
-                            noted_at = excluded.noted_at,
-                            job_id = excluded.job_id,
-                            partition = excluded.partition,
-                            log_offset = excluded.log_offset;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                insert into pgq.idempotency_%1$s (
-                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
-                )
-                select
-                    $1,
-                    $2,
-                    w.job_id,
-                    w.log_offset,
-                    %1$s,
-                    w.partition,
-                    w.idempotency_key
-                from (
-                    select
-                        unnest($3) as idempotency_key,
-                        unnest($4) as job_id,
-                        unnest($5) as partition,
-                        unnest($6) as log_offset
-                ) as w
-                on conflict (scope_id, idempotency_key) do update
-                set
-                    noted_at = excluded.noted_at,
-                    job_id = excluded.job_id,
-                    partition = excluded.partition,
-                    log_offset = excluded.log_offset
-            $leaf$, leaf)
-            using _place_keys.scope_id, moment, _place_keys.idempotency_keys, _place_keys.job_ids, _place_keys.partitions, _place_keys.log_offsets;
-        end if;
-    end loop;
-end
-$$;
-
-comment on function pgq._place_keys(
-    integer[], bigint, text[], bigint[], integer[], bigint[]
-) is
-'Notes what the keys stand for that this call has noted in these segments.';
-
 -- ==== sql/log/_fail_unknown_topic.sql
 
 create function pgq._fail_unknown_topic(topic text)
@@ -3978,12 +2198,7 @@ comment on function pgq._fail_truncated(text) is
 
 -- ==== sql/log/_check_topic_settings.sql
 
-create function pgq._check_topic_settings(
-    partitions integer,
-    retention interval,
-    max_bytes bigint,
-    idempotency_window interval
-)
+create function pgq._check_topic_settings(partitions integer, retention interval, max_bytes bigint)
 returns void
 language plpgsql
 immutable
@@ -3992,7 +2207,6 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_count('partitions', _check_topic_settings.partitions, 1, 1024);
-    perform pgq._check_idempotency_window(_check_topic_settings.idempotency_window);
     if _check_topic_settings.retention is not null then
         perform pgq._check_interval('retention', _check_topic_settings.retention, false);
     end if;
@@ -4004,7 +2218,7 @@ begin
 end
 $$;
 
-comment on function pgq._check_topic_settings(integer, interval, bigint, interval) is
+comment on function pgq._check_topic_settings(integer, interval, bigint) is
 'Refuses settings that a topic cannot have (22004, 22023).';
 
 -- ==== sql/log/_check_out_of_range.sql
@@ -5010,8 +3224,7 @@ select
     c.max_bytes,
     t.notify,
     t.created_at,
-    t.updated_at,
-    t.idempotency_window
+    t.updated_at
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
@@ -5439,7 +3652,6 @@ create function pgq.create_topic(
     retention interval default null,
     max_bytes bigint default null,
     notify boolean default null,
-    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.topic_info
@@ -5473,9 +3685,8 @@ begin
         settings.max_bytes := create_topic.max_bytes;
     end if;
     settings.notify := coalesce(create_topic.notify, false);
-    settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
     perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
+        settings.partitions, settings.retention, settings.max_bytes
     );
 
     -- One that is there is found without a lock.
@@ -5499,8 +3710,7 @@ begin
                 'partitions', create_topic.partitions,
                 'retention', create_topic.retention,
                 'max_bytes', create_topic.max_bytes,
-                'notify', create_topic.notify,
-                'idempotency_window', create_topic.idempotency_window
+                'notify', create_topic.notify
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -5510,23 +3720,14 @@ begin
     end if;
 
     class := pgq._storage_class(settings.retention, null, null);
-    insert into pgq.topic (
-        topic,
-        partitions,
-        storage_class_id,
-        notify,
-        created_at,
-        updated_at,
-        idempotency_window
-    )
+    insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
     values (
         create_topic.topic,
         settings.partitions,
         class.storage_class_id,
         settings.notify,
         pgq._clock(),
-        pgq._clock(),
-        settings.idempotency_window
+        pgq._clock()
     )
     on conflict (topic) do nothing
     returning *
@@ -5542,7 +3743,6 @@ begin
             create_topic.retention,
             create_topic.max_bytes,
             create_topic.notify,
-            create_topic.idempotency_window,
             create_topic.no_limit
         ) as c;
         return;
@@ -5562,9 +3762,7 @@ begin
 end
 $$;
 
-comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
-) is
+comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
 several let publishers work side by side; use 1 only for one total order. retention: how long a
@@ -5572,11 +3770,10 @@ message is kept at least, and about a third longer at most; by default 7 days. m
 removes the oldest messages, a segment at a time, also before their retention is over, when all
 younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
-each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
-message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
-one retention share their storage; use few different ones. So that it can be called at each start of
-an application, settings that are not given are not compared.
+each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
+(messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
+different ones. So that it can be called at each start of an application, settings that are not
+given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -5589,7 +3786,6 @@ create function pgq.alter_topic(
     retention interval default null,
     max_bytes bigint default null,
     notify boolean default null,
-    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.topic_info
@@ -5632,9 +3828,6 @@ begin
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
     settings.notify := coalesce(alter_topic.notify, settings.notify);
-    settings.idempotency_window := coalesce(
-        alter_topic.idempotency_window, settings.idempotency_window
-    );
     if 'retention' = any(alter_topic.no_limit collate "C") then
         settings.retention := null;
     end if;
@@ -5642,20 +3835,13 @@ begin
         settings.max_bytes := null;
     end if;
     perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
+        settings.partitions, settings.retention, settings.max_bytes
     );
     if settings.partitions < target.partitions then
         raise exception 'argument "partitions" must not be lower than before'
             using errcode = '22023',
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
-
-    perform pgq._note_former_window(
-        p.partition_id, target.idempotency_window, settings.idempotency_window
-    )
-    from pgq.partition as p
-    where p.topic_id = target.topic_id
-        and p.partition = 0;
 
     previous := target.partitions;
     class := pgq._storage_class(
@@ -5668,7 +3854,6 @@ begin
         partitions = settings.partitions,
         storage_class_id = class.storage_class_id,
         notify = settings.notify,
-        idempotency_window = settings.idempotency_window,
         updated_at = pgq._clock()
     where t.topic_id = target.topic_id
     returning t.*
@@ -5687,17 +3872,14 @@ begin
 end
 $$;
 
-comment on function pgq.alter_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
-) is
+comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
 before the change and after it, not across. A new retention or max_bytes is for messages published
 from now on; where there was no retention before, what is stored is kept for the new one from now
-on. With a shorter one, what is older goes together with the first that it removes. A new
-idempotency_window counts for keys noted before as well, from when each was noted; but what was
-noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
+on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts
+settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -5745,7 +3927,6 @@ $$;
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
-Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -6803,201 +4984,6 @@ comment on function pgq._publish_spread(
 'The part of publish_batch that writes to several partitions; locks them in ascending order.
 keyless: where messages without a key go; null: to any of these partitions.';
 
--- ==== sql/log/_publish_keyed.sql
-
-create function pgq._publish_keyed(
-    topic text,
-    payloads jsonb[],
-    keys text[],
-    headers jsonb[],
-    partition integer,
-    idempotency_keys text[],
-    bodies bytea[]
-)
-returns setof pgq.publish_result
-language plpgsql
-volatile
-parallel unsafe
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    scope bigint;
-    span interval;
-    partition_count integer;
-    looked boolean := false;
-    fallback integer;
-    notes pgq._key_notes;
-    leaders integer[];
-    part record;
-    run pgq.publish_batch_result;
-    -- Where the message of each place stands.
-    homes integer[];
-    offsets bigint[];
-    place integer;
-begin
-    -- The transaction id first, then the window: see _note_keys.
-    if pg_current_xact_id() is null then
-        return;
-    end if;
-
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        -- An old snapshot may show another window; then 40001. The lock is undone: alter_topic does
-        -- not wait for publishers.
-        begin
-            perform
-            from pgq.topic as t
-            where t.topic = _publish_keyed.topic
-            for share;
-            looked := true;
-            raise exception 'this lock is not needed any more'
-                using errcode = '55P03';
-        exception
-            when lock_not_available then
-                if not looked then
-                    raise;
-                end if;
-        end;
-    end if;
-
-    -- Again when the topic was dropped and created again while this waited.
-    loop
-        select p.partition_id, p.partitions, t.idempotency_window
-        into scope, partition_count, span
-        from pgq.partition as p
-        inner join pgq.topic as t on t.topic_id = p.topic_id
-        where p.topic = _publish_keyed.topic
-            and p.partition = 0;
-
-        if scope is null then
-            perform pgq._fail_unknown_topic(_publish_keyed.topic);
-        end if;
-
-        notes := pgq._note_keys(scope, span, _publish_keyed.idempotency_keys);
-
-        exit when exists (select from pgq.partition as p where p.partition_id = scope);
-    end loop;
-
-    leaders := notes.leaders;
-    homes := array_fill(null::integer, array[cardinality(leaders)]);
-    offsets := array_fill(null::bigint, array[cardinality(leaders)]);
-
-    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
-    select (hashtextextended(k.key, 0) % partition_count + partition_count) % partition_count
-    into fallback
-    from unnest(_publish_keyed.keys) as k (key)
-    where k.key is not null
-    limit 1;
-
-    -- Partition by partition, in ascending order, so that the offset of each message is known.
-    for part in
-        select
-            b.home,
-            array_agg(b.place order by b.place) as places,
-            array_agg(b.payload order by b.place) as payloads,
-            array_agg(b.key order by b.place) as keys,
-            array_agg(b.header order by b.place) as headers,
-            array_agg(b.body order by b.place) as bodies
-        from (
-            select
-                g.*,
-                coalesce(
-                    _publish_keyed.partition,
-                    (hashtextextended(g.key, 0) % partition_count + partition_count)
-                    % partition_count,
-                    fallback
-                )::integer as home
-            from (
-                select
-                    generate_series(1, cardinality(leaders)) as place,
-                    unnest(leaders) as leader,
-                    unnest(_publish_keyed.payloads) as payload,
-                    unnest(_publish_keyed.keys) as key,
-                    unnest(_publish_keyed.headers) as header,
-                    unnest(_publish_keyed.bodies) as body
-            ) as g
-            where g.leader = g.place
-        ) as b
-        group by b.home
-        order by b.home
-    loop
-        select r.*
-        into run
-        from pgq.publish_batch(
-            topic => _publish_keyed.topic,
-            payloads => case when _publish_keyed.bodies is null then part.payloads end,
-            keys => case when part.home is not null then part.keys end,
-            headers => part.headers,
-            partition => part.home,
-            bodies => case when _publish_keyed.bodies is not null then part.bodies end
-        ) as r
-        limit 1;
-
-        foreach place in array part.places loop
-            homes[place] := run.partition;
-            offsets[place] := run.first_offset;
-            run.first_offset := run.first_offset + 1;
-        end loop;
-    end loop;
-
-    for n in 1 .. cardinality(leaders) loop
-        if leaders[n] < 0 then
-            homes[n] := notes.partitions[-leaders[n]];
-            offsets[n] := notes.log_offsets[-leaders[n]];
-        elsif leaders[n] < n then
-            homes[n] := homes[leaders[n]];
-            offsets[n] := offsets[leaders[n]];
-        end if;
-    end loop;
-
-    if run.partition is not null then
-        perform pgq._place_keys(
-            notes.segments,
-            scope,
-            array_agg(g.idempotency_key),
-            null,
-            array_agg(g.partition),
-            array_agg(g.log_offset)
-        )
-        from (
-            select
-                generate_series(1, cardinality(leaders)) as place,
-                unnest(leaders) as leader,
-                unnest(_publish_keyed.idempotency_keys) as idempotency_key,
-                unnest(homes) as partition,
-                unnest(offsets) as log_offset
-        ) as g
-        where g.leader = g.place
-            and g.idempotency_key is not null;
-
-        if not exists (select from pgq.partition as p where p.partition_id = scope) then
-            raise exception 'topic "%" was dropped while this call was at work',
-                _publish_keyed.topic
-                using errcode = 'MQ001';
-        end if;
-    end if;
-
-    return query
-    select g.partition, g.log_offset, g.leader <> g.place
-    from (
-        select
-            generate_series(1, cardinality(leaders)) as place,
-            unnest(leaders) as leader,
-            unnest(homes) as partition,
-            unnest(offsets) as log_offset
-    ) as g;
-end
-$$;
-
-comment on function pgq._publish_keyed(
-    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
-) is
-'The part of publish and publish_batch that knows idempotency keys: publishes the messages that are
-new, and returns where all of them stand, in the order of the array.';
-
 -- ==== sql/log/publish_batch.sql
 
 create function pgq.publish_batch(
@@ -7006,7 +4992,6 @@ create function pgq.publish_batch(
     keys text[] default null,
     headers jsonb[] default null,
     partition integer default null,
-    idempotency_keys text[] default null,
     bodies bytea[] default null
 )
 returns setof pgq.publish_batch_result
@@ -7036,39 +5021,8 @@ begin
         publish_batch.bodies
     );
 
-    if size = 0 or publish_batch.idempotency_keys is not null then
-        perform pgq._check_idempotency_keys(
-            'idempotency_keys', publish_batch.idempotency_keys collate "C", size
-        );
-        if size = 0 then
-            perform pgq._check_topic(publish_batch.topic collate "C");
-            return;
-        end if;
-
-        -- What was found may have gaps anywhere.
-        return query
-        select r.partition, min(r.log_offset), max(r.log_offset), r.duplicate
-        from (
-            select
-                d.*,
-                d.log_offset - row_number() over (
-                    partition by d.partition, d.duplicate order by d.log_offset
-                ) as run
-            from (
-                select distinct k.partition, k.log_offset, k.duplicate
-                from pgq._publish_keyed(
-                    publish_batch.topic collate "C",
-                    publish_batch.payloads,
-                    publish_batch.keys,
-                    publish_batch.headers,
-                    publish_batch.partition,
-                    publish_batch.idempotency_keys,
-                    publish_batch.bodies
-                ) as k
-            ) as d
-        ) as r
-        group by r.partition, r.duplicate, r.run
-        order by r.partition, min(r.log_offset), r.duplicate;
+    if size = 0 then
+        perform pgq._check_topic(publish_batch.topic collate "C");
         return;
     end if;
 
@@ -7518,23 +5472,18 @@ begin
 end
 $$;
 
-comment on function pgq.publish_batch(
-    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
-) is
+comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
 'Appends messages to a topic, all or none, and returns where they stand.
 There is a row for each run of messages that follow each other in a partition; without duplicates
 that is one for each partition that got any.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are
-optional and of the same length. With a partition named, all go there; else each goes to the
-partition of its key; without keys, all go to one partition that is free. In each partition they
-stand in the order of the array. The partitions are locked for other publishers until the
-transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
-before, see publish, or stands further in front in the array, is not written; rows with duplicate =
-true say where such ones stand. An empty array writes nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
+same length. With a partition named, all go there; else each goes to the partition of its key;
+without keys, all go to one partition that is free. In each partition they stand in the order of
+the array. The partitions are locked for other publishers until the transaction ends. An empty
+array writes nothing.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
-content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
-or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
-again).';
+content, or a null in it, 22023 two contents, arrays of other lengths, or headers that are no
+objects, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/publish.sql
 
@@ -7544,7 +5493,6 @@ create function pgq.publish(
     key text default null,
     headers jsonb default null,
     partition integer default null,
-    idempotency_key text default null,
     body bytea default null
 )
 returns setof pgq.publish_result
@@ -7573,28 +5521,9 @@ declare
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
-        or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         perform pgq._check_content(publish.payload, publish.headers, publish.body);
-
-        if publish.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(
-                'idempotency_key', array[publish.idempotency_key collate "C"], 1
-            );
-            return query
-            select k.partition, k.log_offset, k.duplicate
-            from pgq._publish_keyed(
-                publish.topic collate "C",
-                case when publish.payload is not null then array[publish.payload] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition,
-                array[publish.idempotency_key],
-                case when publish.body is not null then array[publish.body] end
-            ) as k;
-            return;
-        end if;
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             return query
@@ -8085,18 +6014,14 @@ begin
 end
 $$;
 
-comment on function pgq.publish(text, jsonb, text, jsonb, integer, text, bytea) is
+comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
 'Appends one message to a topic, and returns its partition and offset.
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
-locked for other publishers until the transaction ends: publish last, or commit soon. An
-idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
-whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
-whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
-a transaction that is publishing that message.
+locked for other publishers until the transaction ends: publish last, or commit soon.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
-content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
-COMMITTED when another transaction was first (try again).';
+content, 22023 two contents, or headers that are no object, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 -- ==== sql/log/_lock_group.sql
 
@@ -11186,7 +9111,6 @@ begin
     perform pgq._check_interval('delay', _check_queue_settings.settings.delay, true);
     perform pgq._check_interval('backoff', _check_queue_settings.settings.backoff, true);
     perform pgq._check_interval('backoff_max', _check_queue_settings.settings.backoff_max, true);
-    perform pgq._check_idempotency_window(_check_queue_settings.settings.idempotency_window);
     if _check_queue_settings.settings.max_attempts is not null then
         perform pgq._check_count(
             'max_attempts', _check_queue_settings.settings.max_attempts, 1, 2147483647
@@ -11245,8 +9169,7 @@ select
     q.notify,
     q.paused,
     q.created_at,
-    q.updated_at,
-    q.idempotency_window
+    q.updated_at
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -11328,7 +9251,6 @@ create function pgq.create_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
-    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -11374,7 +9296,6 @@ begin
     settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
     settings.archive := coalesce(create_queue.archive, true);
     settings.notify := coalesce(create_queue.notify, false);
-    settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -11404,8 +9325,7 @@ begin
                 'backoff_max', create_queue.backoff_max,
                 'backoff_jitter', create_queue.backoff_jitter,
                 'archive', create_queue.archive,
-                'notify', create_queue.notify,
-                'idempotency_window', create_queue.idempotency_window
+                'notify', create_queue.notify
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -11431,8 +9351,7 @@ begin
         archive,
         notify,
         created_at,
-        updated_at,
-        idempotency_window
+        updated_at
     )
     values (
         settings.queue,
@@ -11450,8 +9369,7 @@ begin
         settings.archive,
         settings.notify,
         pgq._clock(),
-        pgq._clock(),
-        settings.idempotency_window
+        pgq._clock()
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -11472,7 +9390,6 @@ begin
             create_queue.backoff_jitter,
             create_queue.archive,
             create_queue.notify,
-            create_queue.idempotency_window,
             create_queue.no_limit
         ) as c;
         return;
@@ -11522,7 +9439,6 @@ comment on function pgq.create_queue(
     double precision,
     boolean,
     boolean,
-    interval,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -11534,9 +9450,7 @@ from when they were enqueued; by default 14 days. backoff: the delay before the 
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
 or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
-the channel pgq_queue with the queue''s name; off by default. idempotency_window: how long an
-idempotency key stands for the job that it was given with, from 1 second to 366 days; by default
-1 day; queues and topics with one window share their storage. no_limit: names of settings that shall
+the channel pgq_queue with the queue''s name; off by default. no_limit: names of settings that shall
 have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
 application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
@@ -11557,7 +9471,6 @@ create function pgq.alter_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
-    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -11576,7 +9489,6 @@ declare
     store_id bigint;
     attempts_before integer;
     retention_before interval;
-    window_before interval;
 begin
     loop
         perform
@@ -11602,7 +9514,6 @@ begin
 
     attempts_before := settings.max_attempts;
     retention_before := settings.retention;
-    window_before := settings.idempotency_window;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -11613,9 +9524,6 @@ begin
     settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
     settings.archive := coalesce(alter_queue.archive, settings.archive);
     settings.notify := coalesce(alter_queue.notify, settings.notify);
-    settings.idempotency_window := coalesce(
-        alter_queue.idempotency_window, settings.idempotency_window
-    );
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -11642,14 +9550,12 @@ begin
         backoff_jitter = settings.backoff_jitter,
         archive = settings.archive,
         notify = settings.notify,
-        idempotency_window = settings.idempotency_window,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
     perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
-    perform pgq._note_former_window(store_id, window_before, settings.idempotency_window);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
         insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
@@ -11679,15 +9585,13 @@ comment on function pgq.alter_queue(
     double precision,
     boolean,
     boolean,
-    interval,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
 lowered max_attempts already become dead letters. Where there was no retention before, what is
-finished is kept for the new one from now on. A new idempotency_window counts for keys noted before
-as well, from when each was noted; but what was noted by a shorter one is forgotten when that ends.
+finished is kept for the new one from now on.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -11768,8 +9672,7 @@ $$;
 
 comment on function pgq.drop_queue(text) is
 'Removes a queue with its jobs, leased, dead and archived ones too.
-Jobs that are enqueued at the same time go with it. Its idempotency keys are forgotten: in a new
-queue of that name they are new.
+Jobs that are enqueued at the same time go with it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -11960,8 +9863,7 @@ $$;
 comment on function pgq.purge_queue(text, boolean, boolean) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
-idempotency keys: one that was given with a removed job still stands for it.
+too; a worker that still has one of them gets false from ack. Archived jobs stay.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
 both are, 25001 not under READ COMMITTED.';
 
@@ -12011,172 +9913,6 @@ comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interv
 'When a job with a delay or a time of its own may be claimed first; refuses what is not possible
 (22023).';
 
--- ==== sql/queue/_enqueue_keyed.sql
-
-create function pgq._enqueue_keyed(
-    queue text,
-    payloads jsonb[],
-    keys text[],
-    headers jsonb[],
-    delay interval,
-    run_at timestamptz,
-    priority integer,
-    labels text[],
-    idempotency_keys text[],
-    bodies bytea[]
-)
-returns setof pgq.enqueue_result
-language plpgsql
-volatile
-parallel unsafe
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    scope bigint;
-    span interval;
-    notes pgq._key_notes;
-    leaders integer[];
-    added record;
-    -- The jobs that were added, in their order, and the job of each place.
-    made bigint[];
-    ids bigint[];
-    rank integer := 0;
-begin
-    -- The transaction id first, then the window: see _note_keys.
-    if pg_current_xact_id() is null then
-        return;
-    end if;
-
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        -- An old snapshot may show another window, or a queue that is gone; then 40001.
-        perform
-        from pgq.queue as q
-        where q.queue = _enqueue_keyed.queue
-        for share;
-    end if;
-
-    -- Again when the queue was dropped and created again while this waited.
-    loop
-        select q.partition_id, q.idempotency_window
-        into scope, span
-        from pgq.queue as q
-        where q.queue = _enqueue_keyed.queue;
-
-        if scope is null then
-            perform pgq._fail_unknown_queue(_enqueue_keyed.queue);
-        end if;
-
-        notes := pgq._note_keys(scope, span, _enqueue_keyed.idempotency_keys);
-
-        exit when exists (select from pgq.queue as q where q.partition_id = scope);
-    end loop;
-
-    leaders := notes.leaders;
-
-    select
-        array_agg(g.payload order by g.place) as payloads,
-        array_agg(g.key order by g.place) as keys,
-        array_agg(g.header order by g.place) as headers,
-        array_agg(g.label order by g.place) as labels,
-        array_agg(g.body order by g.place) as bodies
-    into added
-    from (
-        select
-            generate_series(1, cardinality(leaders)) as place,
-            unnest(leaders) as leader,
-            unnest(_enqueue_keyed.payloads) as payload,
-            unnest(_enqueue_keyed.keys) as key,
-            unnest(_enqueue_keyed.headers) as header,
-            unnest(_enqueue_keyed.labels) as label,
-            unnest(_enqueue_keyed.bodies) as body
-    ) as g
-    where g.leader = g.place;
-
-    if added.keys is not null then
-        made := array(
-            select e.job_id
-            from pgq.enqueue_batch(
-                queue => _enqueue_keyed.queue,
-                payloads => case when _enqueue_keyed.bodies is null then added.payloads end,
-                keys => added.keys,
-                headers => added.headers,
-                delay => _enqueue_keyed.delay,
-                run_at => _enqueue_keyed.run_at,
-                priority => _enqueue_keyed.priority,
-                labels => added.labels,
-                bodies => case when _enqueue_keyed.bodies is not null then added.bodies end
-            ) as e
-        );
-    end if;
-
-    for place in 1 .. cardinality(leaders) loop
-        if leaders[place] = place then
-            rank := rank + 1;
-            ids[place] := made[rank];
-        elsif leaders[place] > 0 then
-            ids[place] := ids[leaders[place]];
-        else
-            ids[place] := notes.job_ids[-leaders[place]];
-        end if;
-    end loop;
-
-    if rank > 0 then
-        perform pgq._place_keys(
-            notes.segments,
-            scope,
-            array_agg(g.idempotency_key),
-            array_agg(g.job_id),
-            null,
-            null
-        )
-        from (
-            select
-                generate_series(1, cardinality(leaders)) as place,
-                unnest(leaders) as leader,
-                unnest(_enqueue_keyed.idempotency_keys) as idempotency_key,
-                unnest(ids) as job_id
-        ) as g
-        where g.leader = g.place
-            and g.idempotency_key is not null;
-
-        -- Without a lock: it would be one for each call.
-        if not exists (select from pgq.queue as q where q.partition_id = scope) then
-            raise exception 'queue "%" was dropped while this call was at work',
-                _enqueue_keyed.queue
-                using errcode = 'MQ002';
-        end if;
-    end if;
-
-    return query
-    select g.job_id, g.leader <> g.place
-    from (
-        select
-            generate_series(1, cardinality(leaders)) as place,
-            unnest(leaders) as leader,
-            unnest(ids) as job_id
-    ) as g;
-end
-$$;
-
-comment on function pgq._enqueue_keyed(
-    text,
-    jsonb[],
-    text[],
-    jsonb[],
-    interval,
-    timestamptz,
-    integer,
-    text[],
-    text[],
-    bytea[]
-) is
-'The part of enqueue and enqueue_batch that knows idempotency keys: adds the jobs that are new, and
-returns the ids of all, in the order of the array.';
-
 -- ==== sql/queue/enqueue.sql
 
 create function pgq.enqueue(
@@ -12188,7 +9924,6 @@ create function pgq.enqueue(
     run_at timestamptz default null,
     priority integer default 0,
     label text default null,
-    idempotency_key text default null,
     body bytea default null
 )
 returns setof pgq.enqueue_result
@@ -12220,35 +9955,12 @@ begin
         or enqueue.headers is not null
         or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
-        or enqueue.idempotency_key is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label collate "C");
-
-        if enqueue.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(
-                'idempotency_key', array[enqueue.idempotency_key collate "C"], 1
-            );
-            return query
-            select k.job_id, k.duplicate
-            from pgq._enqueue_keyed(
-                enqueue.queue collate "C",
-                case when enqueue.payload is not null then array[enqueue.payload] end,
-                array[enqueue.key],
-                array[enqueue.headers],
-                enqueue.delay,
-                enqueue.run_at,
-                enqueue.priority,
-                array[enqueue.label],
-                array[enqueue.idempotency_key],
-                case when enqueue.body is not null then array[enqueue.body] end
-            ) as k;
-            return;
-        end if;
-
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
@@ -12595,16 +10307,13 @@ end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, bytea
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, bytea
 ) is
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
-for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
-characters) stands for the job that it was given with first, for the idempotency_window of the
-queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
-are, and returns that job''s id as a duplicate. It waits for a transaction that is adding that job.
+for by claims; headers (a JSON object) and key travel with the job.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';
@@ -12620,7 +10329,6 @@ create function pgq.enqueue_batch(
     run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
-    idempotency_keys text[] default null,
     bodies bytea[] default null
 )
 returns setof pgq.enqueue_result
@@ -12654,32 +10362,11 @@ begin
         enqueue_batch.labels,
         enqueue_batch.bodies
     );
-    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
-    if enqueue_batch.labels is not null or enqueue_batch.idempotency_keys is not null then
+    if enqueue_batch.labels is not null then
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
-
-        perform pgq._check_idempotency_keys(
-            'idempotency_keys', enqueue_batch.idempotency_keys collate "C", size
-        );
-        if size > 0 and enqueue_batch.idempotency_keys is not null then
-            return query
-            select k.job_id, k.duplicate
-            from pgq._enqueue_keyed(
-                enqueue_batch.queue collate "C",
-                enqueue_batch.payloads,
-                enqueue_batch.keys,
-                enqueue_batch.headers,
-                enqueue_batch.delay,
-                enqueue_batch.run_at,
-                enqueue_batch.priority,
-                enqueue_batch.labels,
-                enqueue_batch.idempotency_keys,
-                enqueue_batch.bodies
-            ) as k;
-            return;
-        end if;
     end if;
+    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -13010,13 +10697,11 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], text[], bytea[]
+    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels and idempotency_keys are
-optional and of the same length; delay, run_at and priority are those of all. An idempotency key may
-be null: none. For a job whose key was given before, see enqueue, or stands further in front in the
-array, nothing is added, and its row has the id of the first one. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
+the same length; delay, run_at and priority are those of all. An empty array adds nothing.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';
@@ -18386,355 +16071,6 @@ before them and the whole job_ttl from now on. 0: the job is not a dead letter o
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
 or both, 25001 not under READ COMMITTED.';
 
--- ==== sql/queue/_check_effect.sql
-
-create function pgq._check_effect(effect text)
-returns void
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    if _check_effect.effect is null then
-        raise exception 'argument "effect" must not be null'
-            using errcode = '22004';
-    end if;
-    if length(_check_effect.effect) not between 1 and 255 then
-        raise exception 'argument "effect" must have 1 to 255 characters'
-            using errcode = '22023';
-    end if;
-end
-$$;
-
-comment on function pgq._check_effect(text) is
-'Refuses an effect without a name (22004), or with one that is empty or long (22023).';
-
--- ==== sql/queue/_flush_commit.sql
-
-create function pgq._flush_commit()
-returns void
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    if current_setting('synchronous_commit') = 'off' then
-        perform set_config('synchronous_commit', 'on', true);
-    end if;
-end
-$$;
-
-comment on function pgq._flush_commit() is
-'Lets the commit of this transaction wait for the disk where the session has it wait for nothing.';
-
--- ==== sql/queue/_lock_leased.sql
-
-create function pgq._lock_leased(job_id bigint, lease_token uuid)
-returns pgq.job
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    held pgq.job;
-begin
-    -- What is not found may have been replaced by a new row while this statement waited.
-    loop
-        select j.*
-        into held
-        from pgq.job as j
-        where j.job_id = _lock_leased.job_id
-            and j.lease_token = _lock_leased.lease_token
-        for update;
-
-        exit when found
-            or not pgq._still_leased(array[_lock_leased.job_id], _lock_leased.lease_token);
-    end loop;
-
-    return held;
-end
-$$;
-
-comment on function pgq._lock_leased(bigint, uuid) is
-'Locks a job whose lease token is current, and returns it; nulls where the token is stale. Above
-READ COMMITTED it raises 40001 where the snapshot is too old to tell.';
-
--- ==== sql/queue/_lock_effect.sql
-
-create function pgq._lock_effect(job_id bigint, lease_token uuid, effect text)
-returns pgq.effect
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    held pgq.job;
-    known pgq.effect;
-begin
-    -- Who began it may say what became of it, whoever has the job by now.
-    select e.*
-    into known
-    from pgq.effect as e
-    where e.job_id = _lock_effect.job_id
-        and e.effect = _lock_effect.effect
-        and e.lease_token = _lock_effect.lease_token
-    for update;
-    if found then
-        return known;
-    end if;
-
-    held := pgq._lock_leased(_lock_effect.job_id, _lock_effect.lease_token);
-    if held.job_id is null then
-        return known;
-    end if;
-
-    select e.*
-    into known
-    from pgq.effect as e
-    where e.job_id = _lock_effect.job_id
-        and e.effect = _lock_effect.effect
-    for update;
-
-    if not found
-        and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
-        -- One that was begun after the snapshot cannot be inserted: that raises 40001.
-        insert into pgq.effect (job_id, effect, lease_token, attempt, begun_at)
-        values (
-            _lock_effect.job_id,
-            _lock_effect.effect,
-            _lock_effect.lease_token,
-            held.attempt,
-            pgq._clock()
-        )
-        on conflict do nothing;
-
-        delete from pgq.effect as e
-        where e.job_id = _lock_effect.job_id
-            and e.effect = _lock_effect.effect;
-    end if;
-
-    return known;
-end
-$$;
-
-comment on function pgq._lock_effect(bigint, uuid, text) is
-'Locks what is noted of an effect and returns it, to who began it and to who holds the job; nulls to
-others, and where nothing is noted.';
-
--- ==== sql/queue/begin_effect.sql
-
-create function pgq.begin_effect(
-    job_id bigint,
-    lease_token uuid,
-    effect text,
-    at_least_once boolean default null
-)
-returns setof pgq.effect_state
-language plpgsql
-volatile
-parallel unsafe
-rows 1
-security definer
-set search_path = pgq, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    held pgq.job;
-    known pgq.effect;
-    outcome text := 'begun';
-begin
-    perform pgq._check_lease(begin_effect.job_id, begin_effect.lease_token);
-    perform pgq._check_effect(begin_effect.effect collate "C");
-
-    -- Locked, so that nobody claims or ends the job before this transaction has ended.
-    held := pgq._lock_leased(begin_effect.job_id, begin_effect.lease_token);
-    if held.job_id is null or held.visible_at <= pgq._clock() then
-        raise exception 'job % is not leased to this worker any more', begin_effect.job_id
-            using errcode = 'MQ006',
-                detail = case
-                    when held.job_id is null
-                        then 'It was given to another worker, or has ended.'
-                    else format('The lease ended at %s.', held.visible_at)
-                end,
-                hint = 'Nothing was begun. Leave the job, and claim the next one.';
-    end if;
-
-    loop
-        insert into pgq.effect as e (job_id, effect, lease_token, attempt, begun_at)
-        values (
-            begin_effect.job_id,
-            begin_effect.effect,
-            begin_effect.lease_token,
-            held.attempt,
-            pgq._clock()
-        )
-        on conflict do nothing
-        returning e.*
-        into known;
-        exit when found;
-
-        select e.*
-        into known
-        from pgq.effect as e
-        where e.job_id = begin_effect.job_id
-            and e.effect = begin_effect.effect collate "C"
-        for update;
-        -- Else it was forgotten in between.
-        continue when not found;
-
-        if known.finished_at is not null then
-            outcome := 'finished';
-        elsif coalesce(begin_effect.at_least_once, false) then
-            update pgq.effect as e
-            set
-                lease_token = begin_effect.lease_token,
-                attempt = held.attempt,
-                begun_at = pgq._clock()
-            where e.job_id = begin_effect.job_id
-                and e.effect = begin_effect.effect collate "C"
-            returning e.*
-            into known;
-        else
-            outcome := 'interrupted';
-        end if;
-        exit;
-    end loop;
-
-    if outcome = 'begun' then
-        perform pgq._flush_commit();
-    end if;
-
-    return query
-    select outcome, known.result, known.attempt, known.begun_at;
-end
-$$;
-
-comment on function pgq.begin_effect(bigint, uuid, text, boolean) is
-'Notes that an effect is about to run, or tells what became of it; MQ006 when the job is lost.
-An effect is what a job does outside of this database: a mail, a payment. effect: its name, of 1 to
-255 characters, one for each effect of a job. Call this, commit, run the effect only if the state is
-begun, and call finish_effect. Later attempts of the job then get the state finished, and the
-result. Where an attempt ended in between, or is still at it, they get interrupted: it may have
-happened or not. Whoever has found out says so by finish_effect or forget_effect. So it happens at
-most once. at_least_once => true: an interrupted effect is begun again, so it happens at least once,
-and more than once only after such an end or a lost lease. The commit is flushed to disk, even if
-the session turned synchronous_commit off. The note stays as long as the job, as a dead letter too.
-Errors: MQ006 the lease has run out or was never the caller''s, or the job is finished (nothing was
-begun; do not run the effect), 22004 a required argument is null, 22023 bad effect, 40001 above READ
-COMMITTED when another transaction was first (try again).';
-
--- ==== sql/queue/finish_effect.sql
-
-create function pgq.finish_effect(
-    job_id bigint,
-    lease_token uuid,
-    effect text,
-    result jsonb default null
-)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pgq, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    known pgq.effect;
-begin
-    perform pgq._check_lease(finish_effect.job_id, finish_effect.lease_token);
-    perform pgq._check_effect(finish_effect.effect collate "C");
-
-    known := pgq._lock_effect(
-        finish_effect.job_id,
-        finish_effect.lease_token,
-        finish_effect.effect collate "C"
-    );
-    if known.finished_at is not null then
-        return known.lease_token = finish_effect.lease_token;
-    end if;
-
-    update pgq.effect as e
-    set
-        lease_token = finish_effect.lease_token,
-        finished_at = pgq._clock(),
-        result = finish_effect.result
-    where e.job_id = known.job_id
-        and e.effect = known.effect;
-    if not found then
-        return false;
-    end if;
-
-    perform pgq._flush_commit();
-    return true;
-end
-$$;
-
-comment on function pgq.finish_effect(bigint, uuid, text, jsonb) is
-'Notes that an effect of a job has happened; false when the caller does not hold it any more.
-The worker that began it holds it, even after its lease has run out, and so does whoever has the job
-now: one that got the state interrupted, say, and has found out that it did happen. result: what
-later attempts of the job get; null: nothing. It stays as it is: called again with the same token
-this is true and changes nothing. False: it was never begun, or was forgotten, or was begun again or
-finished by another worker. The commit is flushed to disk, even if the session turned
-synchronous_commit off.
-Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
-transaction was first (try again).';
-
--- ==== sql/queue/forget_effect.sql
-
-create function pgq.forget_effect(job_id bigint, lease_token uuid, effect text)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pgq, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    known pgq.effect;
-begin
-    perform pgq._check_lease(forget_effect.job_id, forget_effect.lease_token);
-    perform pgq._check_effect(forget_effect.effect collate "C");
-
-    known := pgq._lock_effect(
-        forget_effect.job_id,
-        forget_effect.lease_token,
-        forget_effect.effect collate "C"
-    );
-
-    delete from pgq.effect as e
-    where e.job_id = known.job_id
-        and e.effect = known.effect
-        and e.finished_at is null;
-    return found;
-end
-$$;
-
-comment on function pgq.forget_effect(bigint, uuid, text) is
-'Takes back that an effect was begun; false when the caller does not hold it any more.
-The next begin_effect begins it as if it were the first. Only whoever knows that it did not happen,
-and that nobody is running it, should call this: the worker that began it, when it failed before it
-did anything; whoever has the job now; or an operator, with the lease_token that the view effects
-shows. False: it is finished, or nothing is noted, or another worker has begun it since.
-Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
-transaction was first (try again).';
-
 -- ==== sql/queue/_expired_jobs.sql
 
 create function pgq._expired_jobs(moment timestamptz, max_jobs integer)
@@ -19397,114 +16733,6 @@ $$;
 comment on function pgq._clean_jobs(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
 workers.';
-
--- ==== sql/queue/_clean_effects.sql
-
-create function pgq._clean_effects()
-returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    -- One call looks at so many jobs, and removes so many effects.
-    most constant integer := 10000;
-    place bigint;
-    looked_at bigint[];
-    ended bigint[];
-    removed bigint;
-begin
-    if not exists (select from pgq.effect) then
-        return;
-    end if;
-
-    select w.last_value
-    into place
-    from pgq.effect_walk as w;
-
-    -- The jobs that have effects are found one after the other, and each of them is looked for by
-    -- its id. A job that is seen in neither table has ended for ever: a move is one transaction.
-    with recursive having_effects as (
-        (
-            select e.job_id
-            from pgq.effect as e
-            where e.job_id > place
-            order by e.job_id
-            limit 1
-        )
-        union all
-        select (
-            select e.job_id
-            from pgq.effect as e
-            where e.job_id > h.job_id
-            order by e.job_id
-            limit 1
-        )
-        from having_effects as h
-        where h.job_id is not null
-    ),
-
-    walk as materialized (
-        select h.job_id
-        from having_effects as h
-        where h.job_id is not null
-        limit most
-    )
-
-    select
-        array_agg(k.job_id order by k.job_id),
-        array_agg(k.job_id) filter (where alive.job_id is null and dead.job_id is null)
-    into looked_at, ended
-    from walk as k
-    left join lateral (
-        select j.job_id
-        from pgq.job as j
-        where j.job_id = k.job_id
-        limit 1
-    ) as alive on true
-    left join lateral (
-        select d.job_id
-        from pgq.dead_job as d
-        where d.job_id = k.job_id
-        limit 1
-    ) as dead on true;
-
-    with doomed as materialized (
-        select e.job_id, e.effect
-        from pgq.effect as e
-        where e.job_id = any(ended)
-        limit most
-        for update skip locked
-    )
-
-    delete from pgq.effect as e
-    using doomed as d
-    where e.job_id = d.job_id
-        and e.effect = d.effect;
-    get diagnostics removed = row_count;
-
-    if removed > 0 then
-        return next row('effects removed', 'jobs', removed)::pgq.cleanup_action;
-    end if;
-
-    -- The next call goes on behind these jobs, or begins again behind the last one. Only where more
-    -- is to be removed than one call may does it look at them again.
-    if removed < most then
-        perform setval(
-            'pgq.effect_walk',
-            case when cardinality(looked_at) = most then looked_at[most] else 0 end
-        );
-    end if;
-    if removed = most or (removed > 0 and cardinality(looked_at) = most) then
-        return next row('more', 'effects', 1)::pgq.cleanup_action;
-    end if;
-end
-$$;
-
-comment on function pgq._clean_effects() is
-'The part of cleanup that removes the notes about effects of jobs that have ended. It waits for
-nobody.';
 
 -- ==== sql/queue/_jobs_of_segment.sql
 
@@ -22343,7 +19571,6 @@ begin
         key => new.key,
         headers => new.headers::jsonb,
         partition => new.partition,
-        idempotency_key => new.idempotency_key,
         body => new.body
     );
     return new;
@@ -22374,7 +19601,6 @@ begin
         run_at => new.run_at,
         priority => new.priority,
         label => new.label,
-        idempotency_key => new.idempotency_key,
         body => new.body
     );
     return new;
@@ -22609,1375 +19835,6 @@ comment on function pgq._clean_writes(timestamptz) is
 'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.
 It waits for nobody, and removes 1000 of a kind at most.';
 
--- ==== sql/schedule/_fail_unknown_schedule.sql
-
-create function pgq._fail_unknown_schedule(schedule text)
-returns void
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    if _fail_unknown_schedule.schedule is null then
-        raise exception 'argument "schedule" must not be null'
-            using errcode = '22004';
-    end if;
-    raise exception 'unknown schedule "%"', _fail_unknown_schedule.schedule
-        using errcode = 'MQ009',
-            hint = 'Create it with pgq.create_schedule, or see pgq.list_schedules for those that '
-                'exist.';
-end
-$$;
-
-comment on function pgq._fail_unknown_schedule(text) is
-'Raises MQ009, or 22004 when no name was given.';
-
--- ==== sql/schedule/_fail_cron.sql
-
-create function pgq._fail_cron(detail text)
-returns void
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    raise exception 'argument "cron" must be a cron expression'
-        using errcode = '22023',
-            detail = _fail_cron.detail,
-            hint = 'Five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or '
-                'JAN-DEC), day of week (0-7 or SUN-SAT). Each is *, a number, a range like 1-5, '
-                'either of the last with a step like */10 or 8-18/2, or several of these with '
-                'commas between. Or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, '
-                '@annually.';
-end
-$$;
-
-comment on function pgq._fail_cron(text) is
-'Refuses a cron expression (22023); the detail says what is wrong with it.';
-
--- ==== sql/schedule/_check_time_zone.sql
-
-create function pgq._check_time_zone(time_zone text)
-returns void
-language plpgsql
-stable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    -- PostgreSQL takes abbreviations and rules such as EST or X5 as well, which know no changes of
-    -- the clocks, or look like a name that was meant.
-    if _check_time_zone.time_zone <> 'UTC' and not exists (
-        select
-        from pg_catalog.pg_timezone_names as z
-        where z.name = _check_time_zone.time_zone
-    ) then
-        raise exception 'argument "time_zone" must name a time zone of the server'
-            using errcode = '22023',
-                detail = format('Given: "%s".', left(_check_time_zone.time_zone, 100)),
-                hint = 'See pg_timezone_names for those that there are, such as Europe/Berlin.';
-    end if;
-end
-$$;
-
-comment on function pgq._check_time_zone(text) is
-'Refuses a time zone that the server does not know by this name (22023).';
-
--- ==== sql/schedule/_cron_field.sql
-
-create function pgq._cron_field(
-    field text,
-    given text,
-    lowest integer,
-    highest integer,
-    names text[]
-)
-returns integer[]
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    item text;
-    part text[];
-    first_value integer;
-    last_value integer;
-    step integer;
-    found_values integer[] := '{}';
-begin
-    foreach item in array string_to_array(_cron_field.given, ',') loop
-        -- A star, or a first value and perhaps a last one; then perhaps a step.
-        part := regexp_match(
-            lower(item collate "C"),
-            '^(?:\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
-        );
-        if part[1] is null then
-            first_value := _cron_field.lowest;
-            last_value := _cron_field.highest;
-        else
-            first_value := case
-                when part[1] ~ '[0-9]' then part[1]::integer
-                else _cron_field.lowest - 1 + array_position(_cron_field.names, part[1])
-            end;
-            last_value := case
-                when part[2] is null then first_value
-                when part[2] ~ '[0-9]' then part[2]::integer
-                else _cron_field.lowest - 1 + array_position(_cron_field.names, part[2])
-            end;
-            -- A week ends with a Sunday too: FRI-SUN.
-            if _cron_field.highest = 7 and last_value = 0 and first_value > 0 then
-                last_value := 7;
-            end if;
-        end if;
-        step := coalesce(part[3]::integer, 1);
-
-        if (
-            part is not null
-            and first_value >= _cron_field.lowest
-            and last_value between first_value and _cron_field.highest
-            and step between 1 and _cron_field.highest
-            and (part[3] is null or part[1] is null or part[2] is not null)
-        ) is not true then
-            perform pgq._fail_cron(
-                format('Field "%s": "%s".', _cron_field.field, left(item, 100))
-            );
-        end if;
-
-        found_values := found_values || array(
-            select g.value
-            from generate_series(first_value, last_value, step) as g (value)
-        );
-    end loop;
-
-    return array(
-        select distinct case when _cron_field.highest = 7 then f.value % 7 else f.value end as value
-        from unnest(found_values) as f (value)
-        order by value
-    );
-end
-$$;
-
-comment on function pgq._cron_field(text, text, integer, integer, text[]) is
-'The numbers that a field of a cron expression stands for; refuses what is none (22023).
-names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0.';
-
--- ==== sql/schedule/_cron_times.sql
-
-create function pgq._cron_times(cron text)
-returns pgq._cron_times
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    fields text[] := regexp_split_to_array(
-        btrim(
-            case lower(btrim(_cron_times.cron) collate "C")
-                when '@hourly' then '0 * * * *'
-                when '@daily' then '0 0 * * *'
-                when '@midnight' then '0 0 * * *'
-                when '@weekly' then '0 0 * * 0'
-                when '@monthly' then '0 0 1 * *'
-                when '@yearly' then '0 0 1 1 *'
-                when '@annually' then '0 0 1 1 *'
-                else _cron_times.cron
-            end,
-            E' \t'
-        ),
-        '[ \t]+'
-    );
-    times pgq._cron_times;
-begin
-    if length(_cron_times.cron) > 1000 then
-        perform pgq._fail_cron(
-            format('It has %s characters, more than 1000.', length(_cron_times.cron))
-        );
-    end if;
-    if cardinality(fields) <> 5 then
-        perform pgq._fail_cron(
-            format(
-                'Given: "%s", which has %s field(s).',
-                left(_cron_times.cron, 100),
-                cardinality(fields)
-            )
-        );
-    end if;
-
-    times.minutes := pgq._cron_field('minute', fields[1], 0, 59, '{}');
-    times.hours := pgq._cron_field('hour', fields[2], 0, 23, '{}');
-    times.days := pgq._cron_field('day of month', fields[3], 1, 31, '{}');
-    times.months := pgq._cron_field(
-        'month', fields[4], 1, 12, '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}'
-    );
-    times.weekdays := pgq._cron_field(
-        'day of week', fields[5], 0, 7, '{sun,mon,tue,wed,thu,fri,sat}'
-    );
-    times.either_day := fields[3] !~ '^\*' and fields[5] !~ '^\*';
-    times.real_time := fields[1] ~ '^\*' or fields[2] ~ '^\*';
-
-    -- Every day of a year falls on every weekday at some time, so only dates that no year has are
-    -- left: the first of the days is too late for all of the months.
-    if not times.either_day and times.days[1] > (
-        select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
-        from unnest(times.months) as m (month)
-    ) then
-        raise exception 'argument "cron" must name a time that comes'
-            using errcode = '22023',
-                detail = format(
-                    'Field "day of month": "%s"; field "month": "%s".', fields[3], fields[4]
-                );
-    end if;
-    return times;
-end
-$$;
-
-comment on function pgq._cron_times(text) is
-'What a cron expression says; refuses what is none, and what never comes (22023).';
-
--- ==== sql/schedule/_next_minute.sql
-
-create function pgq._next_minute(times pgq._cron_times, after timestamp)
-returns timestamp
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    day date := _next_minute.after::date;
-    hour integer := date_part('hour', _next_minute.after);
-    minute integer := date_part('minute', _next_minute.after);
-    later integer;
-    on_day boolean;
-    on_weekday boolean;
-begin
-    loop
-        if not date_part('month', day) = any(_next_minute.times.months) then
-            day := date_trunc('month', day::timestamp) + interval '1 month';
-            hour := null;
-            continue;
-        end if;
-
-        on_day := date_part('day', day) = any(_next_minute.times.days);
-        on_weekday := date_part('dow', day) = any(_next_minute.times.weekdays);
-        if (on_day and on_weekday)
-            or (_next_minute.times.either_day and (on_day or on_weekday))
-        then
-            -- A day that has only just begun has all its times before it; of the first one, look
-            -- for a later minute of this hour, then for a later hour.
-            if hour is null then
-                return day
-                    + make_time(_next_minute.times.hours[1], _next_minute.times.minutes[1], 0);
-            end if;
-            if hour = any(_next_minute.times.hours) then
-                later := _next_minute.times.minutes[
-                    width_bucket(minute, _next_minute.times.minutes) + 1
-                ];
-                if later is not null then
-                    return day + make_time(hour, later, 0);
-                end if;
-            end if;
-            later := _next_minute.times.hours[width_bucket(hour, _next_minute.times.hours) + 1];
-            if later is not null then
-                return day + make_time(later, _next_minute.times.minutes[1], 0);
-            end if;
-        end if;
-        day := day + 1;
-        hour := null;
-    end loop;
-end
-$$;
-
-comment on function pgq._next_minute(pgq._cron_times, timestamp) is
-'The first local time after another one that a cron expression names.
-A date that falls on a certain weekday comes after 40 years at most: February 29, beside a year like
-2100. So the search is over after some hundred months and days.';
-
--- ==== sql/schedule/_moment_of.sql
-
-create function pgq._moment_of(
-    local_at timestamp,
-    time_zone text,
-    real_time boolean,
-    after timestamptz
-)
-returns timestamptz
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    -- Of a time that comes twice the second one; of one that is skipped, as much after the gap as
-    -- the time lies behind its beginning.
-    moment timestamptz := _moment_of.local_at at time zone _moment_of.time_zone;
-    day_before timestamptz := moment - interval '24 hours';
-    earlier timestamptz;
-begin
-    if (moment at time zone _moment_of.time_zone) <> _moment_of.local_at then
-        if _moment_of.real_time then
-            return null;
-        end if;
-        return (
-            select min(g.moment)
-            from generate_series(
-                moment - ((moment at time zone _moment_of.time_zone) - _moment_of.local_at),
-                moment,
-                interval '1 minute'
-            ) as g (moment)
-            where (g.moment at time zone _moment_of.time_zone) > _moment_of.local_at
-        );
-    end if;
-
-    -- The same local time by the clock of the day before.
-    earlier := (
-        _moment_of.local_at
-        - (
-            (day_before at time zone _moment_of.time_zone)
-            - (day_before at time zone 'UTC')
-        )
-    ) at time zone 'UTC';
-    if earlier < moment
-        and (earlier at time zone _moment_of.time_zone) = _moment_of.local_at
-        and (earlier > _moment_of.after or not _moment_of.real_time)
-    then
-        return earlier;
-    end if;
-    return moment;
-end
-$$;
-
-comment on function pgq._moment_of(timestamp, text, boolean, timestamptz) is
-'When a local time comes in a time zone whose clocks are put forward and back.
-One that is skipped comes at the first moment after the gap, but in real time never (null). One that
-comes twice is the first of the two, but in real time the first that is not over.';
-
--- ==== sql/schedule/_cron_tick.sql
-
-create function pgq._cron_tick(times pgq._cron_times, time_zone text, after timestamptz)
-returns timestamptz
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    local_after timestamp := _cron_tick.after at time zone _cron_tick.time_zone;
-    -- The same local time, or the second one where it comes twice.
-    again timestamptz := local_after at time zone _cron_tick.time_zone;
-    local_at timestamp;
-    moment timestamptz;
-    repeated timestamptz;
-begin
-    -- Where an hour is about to come a second time, local times that were before come after.
-    if _cron_tick.times.real_time and again > _cron_tick.after then
-        local_at := local_after - (again - _cron_tick.after);
-        loop
-            local_at := pgq._next_minute(_cron_tick.times, local_at);
-            exit when local_at > local_after;
-            repeated := pgq._moment_of(local_at, _cron_tick.time_zone, true, _cron_tick.after);
-            exit when repeated > _cron_tick.after;
-            repeated := null;
-        end loop;
-    end if;
-
-    local_at := local_after;
-    loop
-        local_at := pgq._next_minute(_cron_tick.times, local_at);
-        moment := pgq._moment_of(
-            local_at, _cron_tick.time_zone, _cron_tick.times.real_time, _cron_tick.after
-        );
-        exit when moment > _cron_tick.after;
-    end loop;
-    return least(moment, repeated);
-end
-$$;
-
-comment on function pgq._cron_tick(pgq._cron_times, text, timestamptz) is
-'The first moment after another one that a cron expression names in a time zone.';
-
--- ==== sql/schedule/_next_tick.sql
-
-create function pgq._next_tick(
-    times pgq._cron_times,
-    every interval,
-    time_zone text,
-    starts_at timestamptz,
-    after timestamptz
-)
-returns timestamptz
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    step numeric;
-    passed numeric;
-begin
-    if _next_tick.every is null then
-        return pgq._cron_tick(
-            _next_tick.times,
-            _next_tick.time_zone,
-            greatest(_next_tick.after, _next_tick.starts_at - interval '1 microsecond')
-        );
-    end if;
-
-    -- In microseconds, as which 24 hours are a day, whatever the clocks do in between. An interval
-    -- is multiplied as a double: whole days and the rest are exact, centuries of microseconds not.
-    step := extract(epoch from _next_tick.every) * 1000000;
-    passed := step * greatest(
-        0,
-        1 + floor(
-            (extract(epoch from _next_tick.after) - extract(epoch from _next_tick.starts_at))
-            * 1000000 / step
-        )
-    );
-    return _next_tick.starts_at
-        + interval '24 hours' * div(passed, 86400000000)::double precision
-        + interval '1 microsecond' * mod(passed, 86400000000)::double precision;
-end
-$$;
-
-comment on function pgq._next_tick(
-    pgq._cron_times, interval, text, timestamptz, timestamptz
-) is
-'The first tick of a schedule after a moment.';
-
--- ==== sql/schedule/_last_tick.sql
-
-create function pgq._last_tick(
-    times pgq._cron_times,
-    every interval,
-    time_zone text,
-    starts_at timestamptz,
-    tick_at timestamptz,
-    moment timestamptz
-)
-returns timestamptz
-language plpgsql
-immutable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    found_at timestamptz := _last_tick.tick_at;
-    open_until timestamptz := _last_tick.moment;
-    middle timestamptz;
-    later timestamptz;
-begin
-    -- By halves: years of minutes take some 20 steps. Ticks are a second apart at least.
-    while open_until - found_at >= interval '1 second' loop
-        middle := found_at + (open_until - found_at) / 2;
-        later := pgq._next_tick(
-            _last_tick.times, _last_tick.every, _last_tick.time_zone, _last_tick.starts_at, middle
-        );
-        if later <= open_until then
-            found_at := later;
-        else
-            open_until := middle;
-        end if;
-    end loop;
-    return found_at;
-end
-$$;
-
-comment on function pgq._last_tick(
-    pgq._cron_times, interval, text, timestamptz, timestamptz, timestamptz
-) is
-'The last tick of a schedule that is not after a moment, given one that is not.';
-
--- ==== sql/schedule/_check_schedule.sql
-
-create function pgq._check_schedule(settings pgq.schedule_info)
-returns void
-language plpgsql
-stable
-parallel safe
-as $$
-#variable_conflict use_column
-begin
-    if num_nonnulls(_check_schedule.settings.topic, _check_schedule.settings.queue) <> 1 then
-        raise exception '"topic", "queue": exactly one is needed'
-            using errcode = case
-                    when _check_schedule.settings.queue is null then '22004' else '22023'
-                end,
-                hint = 'Pass topic, which gets messages, or queue, which gets jobs.';
-    end if;
-    if num_nonnulls(_check_schedule.settings.cron, _check_schedule.settings.every) <> 1 then
-        raise exception '"cron", "every": exactly one is needed'
-            using errcode = case
-                    when _check_schedule.settings.cron is null then '22004' else '22023'
-                end,
-                hint = 'Pass cron, like ''30 8 * * MON-FRI'', or every, like ''1 hour''.';
-    end if;
-
-    perform pgq._check_content(
-        _check_schedule.settings.payload,
-        _check_schedule.settings.headers,
-        _check_schedule.settings.body
-    );
-    if _check_schedule.settings.headers ? 'scheduled_at' then
-        raise exception 'argument "headers" must not have "scheduled_at"'
-            using errcode = '22023',
-                detail = 'The time of the tick travels in this header.';
-    end if;
-
-    if _check_schedule.settings.queue is not null then
-        perform pgq._check_count('priority', _check_schedule.settings.priority, 0, 9);
-        perform pgq._check_label(_check_schedule.settings.label);
-    end if;
-    if (
-        _check_schedule.settings.queue is not null
-        and _check_schedule.settings.partition is not null
-    )
-        or (
-            _check_schedule.settings.topic is not null
-            and num_nonnulls(
-                _check_schedule.settings.priority, _check_schedule.settings.label
-            ) > 0
-        )
-    then
-        raise exception 'the target of the schedule has no such setting'
-            using errcode = '22023',
-                hint = 'partition goes with a topic, priority and label go with a queue.';
-    end if;
-
-    if _check_schedule.settings.cron is not null then
-        perform pgq._cron_times(_check_schedule.settings.cron);
-        perform pgq._check_time_zone(_check_schedule.settings.time_zone);
-    else
-        perform pgq._check_interval('every', _check_schedule.settings.every, false);
-        if date_part('year', _check_schedule.settings.every) > 0
-            or date_part('month', _check_schedule.settings.every) > 0
-            or _check_schedule.settings.every < interval '1 second'
-        then
-            raise exception 'argument "every" must be at least a second, without months or years'
-                using errcode = '22023',
-                    detail = format('Given: %s.', _check_schedule.settings.every),
-                    hint = 'A month has no fixed length: use cron for times of the calendar.';
-        end if;
-        if _check_schedule.settings.time_zone is not null then
-            raise exception '"every" and "time_zone" exclude each other'
-                using errcode = '22023',
-                    hint = 'An interval is counted in real time: a day has 24 hours.';
-        end if;
-    end if;
-    if _check_schedule.settings.missed not in ('skip', 'one', 'all') then
-        raise exception 'argument "missed" must be skip, one or all'
-            using errcode = '22023';
-    end if;
-    if not isfinite(_check_schedule.settings.starts_at) then
-        raise exception 'argument "starts_at" must be finite'
-            using errcode = '22023';
-    end if;
-end
-$$;
-
-comment on function pgq._check_schedule(pgq.schedule_info) is
-'Refuses settings that a schedule cannot have (22004, 22023).';
-
--- ==== sql/schedule/_check_schedule_target.sql
-
-create function pgq._check_schedule_target(queue text, topic text, partition integer)
-returns void
-language plpgsql
-stable
-parallel safe
-as $$
-#variable_conflict use_column
-declare
-    partitions integer;
-begin
-    if _check_schedule_target.queue is not null then
-        if not exists (
-            select
-            from pgq.queue as q
-            where q.queue = _check_schedule_target.queue
-        ) then
-            perform pgq._fail_unknown_queue(_check_schedule_target.queue);
-        end if;
-        return;
-    end if;
-
-    select t.partitions
-    into partitions
-    from pgq.topic as t
-    where t.topic = _check_schedule_target.topic;
-
-    if not found then
-        perform pgq._fail_unknown_topic(_check_schedule_target.topic);
-    end if;
-    if _check_schedule_target.partition not between 0 and partitions - 1 then
-        perform pgq._fail_unknown_partition(
-            _check_schedule_target.topic, _check_schedule_target.partition, partitions
-        );
-    end if;
-end
-$$;
-
-comment on function pgq._check_schedule_target(text, text, integer) is
-'Refuses a queue, a topic or a partition that is not there (MQ001, MQ002, MQ007).';
-
--- ==== sql/schedule/_schedule_info.sql
-
-create function pgq._schedule_info(schedule text)
-returns setof pgq.schedule_info
-language sql
-stable
-parallel safe
-rows 1
-as $$
-select
-    s.schedule,
-    s.topic,
-    s.queue,
-    s.payload,
-    s.key,
-    s.headers,
-    s.cron,
-    s.every,
-    s.time_zone,
-    s.missed,
-    s.starts_at,
-    s.partition,
-    s.priority,
-    s.label,
-    s.body,
-    s.paused,
-    s.next_at,
-    s.last_at,
-    s.last_error,
-    s.created_at,
-    s.updated_at
-from pgq.schedule as s
-where s.schedule = _schedule_info.schedule
-$$;
-
-comment on function pgq._schedule_info(text) is
-'A schedule and its settings; no row when there is none of that name.';
-
--- ==== sql/schedule/create_schedule.sql
-
-create function pgq.create_schedule(
-    schedule text,
-    topic text default null,
-    queue text default null,
-    payload jsonb default null,
-    key text default null,
-    headers jsonb default null,
-    cron text default null,
-    every interval default null,
-    time_zone text default null,
-    missed text default null,
-    starts_at timestamptz default null,
-    partition integer default null,
-    priority integer default null,
-    label text default null,
-    body bytea default null
-)
-returns setof pgq.schedule_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
-security definer
-set search_path = pgq, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    moment timestamptz := pgq._clock();
-    settings pgq.schedule_info;
-    existing pgq.schedule_info;
-    times pgq._cron_times;
-begin
-    perform pgq._check_name('schedule', create_schedule.schedule collate "C");
-
-    settings.topic := create_schedule.topic;
-    settings.queue := create_schedule.queue;
-    settings.payload := create_schedule.payload;
-    settings.key := create_schedule.key;
-    settings.headers := create_schedule.headers;
-    settings.cron := create_schedule.cron;
-    settings.every := create_schedule.every;
-    settings.time_zone := coalesce(
-        create_schedule.time_zone, case when create_schedule.cron is not null then 'UTC' end
-    );
-    settings.missed := coalesce(create_schedule.missed, 'one');
-    settings.starts_at := coalesce(create_schedule.starts_at, date_trunc('second', moment));
-    settings.partition := create_schedule.partition;
-    settings.priority := coalesce(
-        create_schedule.priority, case when create_schedule.queue is not null then 0 end
-    );
-    settings.label := create_schedule.label;
-    settings.body := create_schedule.body;
-    perform pgq._check_schedule(settings);
-
-    -- One that is there is found without a lock.
-    select i.*
-    into existing
-    from pgq._schedule_info(create_schedule.schedule collate "C") as i;
-
-    if existing.schedule is not null then
-        -- An old snapshot may show one that was dropped since; it cannot be locked.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            perform
-            from pgq.schedule as s
-            where s.schedule = create_schedule.schedule collate "C"
-            for key share;
-        end if;
-
-        -- Contents as texts: a null within them is one.
-        perform pgq._check_settings_equal(
-            'schedule',
-            create_schedule.schedule,
-            jsonb_build_object(
-                'topic', create_schedule.topic,
-                'queue', create_schedule.queue,
-                'payload', create_schedule.payload::text,
-                'key', create_schedule.key,
-                'headers', create_schedule.headers::text,
-                'cron', create_schedule.cron,
-                'every', create_schedule.every,
-                'time_zone', create_schedule.time_zone,
-                'missed', create_schedule.missed,
-                'starts_at', create_schedule.starts_at,
-                'partition', create_schedule.partition,
-                'priority', create_schedule.priority,
-                'label', create_schedule.label,
-                'body', create_schedule.body
-            ),
-            null,
-            to_jsonb(existing) || jsonb_build_object(
-                'payload', existing.payload::text, 'headers', existing.headers::text
-            )
-        );
-        return next existing;
-        return;
-    end if;
-
-    perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
-    if settings.cron is not null then
-        times := pgq._cron_times(settings.cron);
-    end if;
-    settings.next_at := pgq._next_tick(
-        times,
-        settings.every,
-        settings.time_zone,
-        settings.starts_at,
-        coalesce(create_schedule.starts_at - interval '1 microsecond', moment)
-    );
-
-    insert into pgq.schedule (
-        schedule,
-        topic,
-        queue,
-        payload,
-        key,
-        headers,
-        cron,
-        every,
-        time_zone,
-        missed,
-        starts_at,
-        partition,
-        priority,
-        label,
-        body,
-        next_at,
-        due_at,
-        created_at,
-        updated_at
-    )
-    values (
-        create_schedule.schedule,
-        settings.topic,
-        settings.queue,
-        settings.payload,
-        settings.key,
-        settings.headers,
-        settings.cron,
-        settings.every,
-        settings.time_zone,
-        settings.missed,
-        settings.starts_at,
-        settings.partition,
-        settings.priority,
-        settings.label,
-        settings.body,
-        settings.next_at,
-        settings.next_at,
-        moment,
-        moment
-    )
-    on conflict (schedule) do nothing;
-
-    if not found then
-        -- Another transaction has created it in the meantime.
-        return query
-        select c.*
-        from pgq.create_schedule(
-            create_schedule.schedule,
-            create_schedule.topic,
-            create_schedule.queue,
-            create_schedule.payload,
-            create_schedule.key,
-            create_schedule.headers,
-            create_schedule.cron,
-            create_schedule.every,
-            create_schedule.time_zone,
-            create_schedule.missed,
-            create_schedule.starts_at,
-            create_schedule.partition,
-            create_schedule.priority,
-            create_schedule.label,
-            create_schedule.body
-        ) as c;
-        return;
-    end if;
-
-    return query
-    select i.*
-    from pgq._schedule_info(create_schedule.schedule collate "C") as i;
-end
-$$;
-
-comment on function pgq.create_schedule(
-    text,
-    text,
-    text,
-    jsonb,
-    text,
-    jsonb,
-    text,
-    interval,
-    text,
-    text,
-    timestamptz,
-    integer,
-    integer,
-    text,
-    bytea
-) is
-'Creates a schedule and returns it; one that exists is returned if it has the settings given.
-Each tick is written by run_schedules: to a queue as a job, to a topic as a message, with payload
-(JSON) or body (raw bytes), and with the time of the tick in the header scheduled_at. cron: minute,
-hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like @daily; its times
-are those of time_zone, by default UTC. every: an interval in real time, counted from starts_at, in
-the place of cron. missed: what becomes of ticks that nobody was there to write: one (the last of
-them is written, the default), skip (the same, but not when it is more than 5 minutes late), or all.
-starts_at: no tick is before, and one at that time counts; by default now. key, headers: go with
-each message; partition, for a topic, and priority and label, for a queue: as in publish and
-enqueue. So that it can be called at each start of an application, settings that are not given are
-not compared.
-Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
-those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
-content, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
-(try again).';
-
--- ==== sql/schedule/alter_schedule.sql
-
-create function pgq.alter_schedule(
-    schedule text,
-    topic text default null,
-    queue text default null,
-    payload jsonb default null,
-    key text default null,
-    headers jsonb default null,
-    cron text default null,
-    every interval default null,
-    time_zone text default null,
-    missed text default null,
-    starts_at timestamptz default null,
-    partition integer default null,
-    priority integer default null,
-    label text default null,
-    body bytea default null
-)
-returns setof pgq.schedule_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
-security definer
-set search_path = pgq, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    before pgq.schedule_info;
-    settings pgq.schedule_info;
-    times pgq._cron_times;
-begin
-    perform
-    from pgq.schedule as s
-    where s.schedule = alter_schedule.schedule collate "C"
-    for no key update;
-
-    if not found then
-        perform pgq._fail_unknown_schedule(alter_schedule.schedule collate "C");
-    end if;
-
-    select i.*
-    into before
-    from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
-
-    -- One of a pair takes the place of the other, and what belongs to the other goes with it.
-    settings := before;
-    if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
-        settings.topic := alter_schedule.topic;
-        settings.queue := alter_schedule.queue;
-    end if;
-    if num_nonnulls(alter_schedule.payload, alter_schedule.body) > 0 then
-        settings.payload := alter_schedule.payload;
-        settings.body := alter_schedule.body;
-    end if;
-    if num_nonnulls(alter_schedule.cron, alter_schedule.every) > 0 then
-        settings.cron := alter_schedule.cron;
-        settings.every := alter_schedule.every;
-    end if;
-    settings.key := coalesce(alter_schedule.key, before.key);
-    settings.headers := coalesce(alter_schedule.headers, before.headers);
-    settings.time_zone := coalesce(
-        alter_schedule.time_zone,
-        case when settings.cron is not null then coalesce(before.time_zone, 'UTC') end
-    );
-    settings.missed := coalesce(alter_schedule.missed, before.missed);
-    settings.starts_at := coalesce(alter_schedule.starts_at, before.starts_at);
-    settings.partition := coalesce(
-        alter_schedule.partition, case when settings.topic is not null then before.partition end
-    );
-    settings.priority := coalesce(
-        alter_schedule.priority,
-        case when settings.queue is not null then coalesce(before.priority, 0) end
-    );
-    settings.label := coalesce(
-        alter_schedule.label, case when settings.queue is not null then before.label end
-    );
-    perform pgq._check_schedule(settings);
-    if num_nonnulls(
-        alter_schedule.queue, alter_schedule.topic, alter_schedule.partition
-    ) > 0 then
-        perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
-    end if;
-
-    -- New times count from now on.
-    if (settings.cron, settings.every, settings.time_zone, settings.starts_at)
-        is distinct from (before.cron, before.every, before.time_zone, before.starts_at)
-    then
-        if settings.cron is not null then
-            times := pgq._cron_times(settings.cron);
-        end if;
-        settings.next_at := pgq._next_tick(
-            times, settings.every, settings.time_zone, settings.starts_at, pgq._clock()
-        );
-    end if;
-
-    update pgq.schedule as s
-    set
-        topic = settings.topic,
-        queue = settings.queue,
-        payload = settings.payload,
-        key = settings.key,
-        headers = settings.headers,
-        cron = settings.cron,
-        every = settings.every,
-        time_zone = settings.time_zone,
-        missed = settings.missed,
-        starts_at = settings.starts_at,
-        partition = settings.partition,
-        priority = settings.priority,
-        label = settings.label,
-        body = settings.body,
-        next_at = settings.next_at,
-        due_at = settings.next_at,
-        updated_at = pgq._clock()
-    where s.schedule = alter_schedule.schedule collate "C";
-
-    return query
-    select i.*
-    from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
-end
-$$;
-
-comment on function pgq.alter_schedule(
-    text,
-    text,
-    text,
-    jsonb,
-    text,
-    jsonb,
-    text,
-    interval,
-    text,
-    text,
-    timestamptz,
-    integer,
-    integer,
-    text,
-    bytea
-) is
-'Changes settings of a schedule and returns it; what is null stays as it is.
-See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
-that is given takes the place of the other. When cron, every, time_zone or starts_at changes, ticks
-count from now on: what was due before and is not written is left out. It waits for a run_schedules
-that is writing a tick of the schedule.
-Errors: MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition, MQ009 unknown schedule,
-22004 a required argument is null, 22023 bad settings, 40001 above READ COMMITTED when another
-transaction was first (try again).';
-
--- ==== sql/schedule/drop_schedule.sql
-
-create function pgq.drop_schedule(schedule text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pgq, pg_temp
-as $$
-#variable_conflict use_column
-begin
-    delete from pgq.schedule as s
-    where s.schedule = drop_schedule.schedule collate "C";
-
-    if not found then
-        perform pgq._fail_unknown_schedule(drop_schedule.schedule collate "C");
-    end if;
-end
-$$;
-
-comment on function pgq.drop_schedule(text) is
-'Removes a schedule; what it has written stays.
-It waits for a run_schedules that is writing a tick of the schedule.
-Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
-another transaction was first (try again).';
-
--- ==== sql/schedule/list_schedules.sql
-
-create function pgq.list_schedules(schedule text default null)
-returns setof pgq.schedule_info
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pgq, pg_temp
-as $$
-#variable_conflict use_column
-begin
-    return query
-    select i.*
-    from pgq.schedule as s
-    cross join lateral pgq._schedule_info(s.schedule) as i
-    where s.schedule = coalesce(list_schedules.schedule collate "C", s.schedule)
-    order by s.schedule;
-
-    if not found and list_schedules.schedule is not null then
-        perform pgq._fail_unknown_schedule(list_schedules.schedule collate "C");
-    end if;
-end
-$$;
-
-comment on function pgq.list_schedules(text) is
-'A schedule, or all of them, by name: settings, next and last tick, and the last error.
-Errors: MQ009 unknown schedule.';
-
--- ==== sql/schedule/pause_schedule.sql
-
-create function pgq.pause_schedule(schedule text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pgq, pg_temp
-as $$
-#variable_conflict use_column
-begin
-    update pgq.schedule as s
-    set paused = true
-    where s.schedule = pause_schedule.schedule collate "C";
-
-    if not found then
-        perform pgq._fail_unknown_schedule(pause_schedule.schedule collate "C");
-    end if;
-end
-$$;
-
-comment on function pgq.pause_schedule(text) is
-'Has run_schedules leave out a schedule until resume_schedule; a paused schedule stays paused.
-It waits for a run_schedules that is writing a tick of the schedule.
-Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
-another transaction was first (try again).';
-
--- ==== sql/schedule/resume_schedule.sql
-
-create function pgq.resume_schedule(schedule text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pgq, pg_temp
-as $$
-#variable_conflict use_column
-begin
-    update pgq.schedule as s
-    set paused = false
-    where s.schedule = resume_schedule.schedule collate "C";
-
-    if not found then
-        perform pgq._fail_unknown_schedule(resume_schedule.schedule collate "C");
-    end if;
-end
-$$;
-
-comment on function pgq.resume_schedule(text) is
-'Has run_schedules write the ticks of a schedule again; nothing changes if it is not paused.
-Those that came during the pause were missed: the setting missed says what becomes of them.
-Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
-another transaction was first (try again).';
-
--- ==== sql/schedule/next_ticks.sql
-
-create function pgq.next_ticks(
-    cron text,
-    time_zone text default null,
-    after timestamptz default null,
-    max_ticks integer default null
-)
-returns table (tick_at timestamptz)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pgq, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    zone text := coalesce(next_ticks.time_zone, 'UTC');
-    wanted integer := coalesce(next_ticks.max_ticks, 10);
-    moment timestamptz := coalesce(next_ticks.after, pgq._clock());
-    times pgq._cron_times;
-begin
-    if next_ticks.cron is null then
-        raise exception 'argument "cron" must not be null'
-            using errcode = '22004';
-    end if;
-    perform pgq._check_time_zone(zone);
-    perform pgq._check_count('max_ticks', wanted, 1, 100000);
-    if not isfinite(moment) then
-        raise exception 'argument "after" must be finite'
-            using errcode = '22023';
-    end if;
-
-    times := pgq._cron_times(next_ticks.cron);
-    for n in 1 .. wanted loop
-        moment := pgq._cron_tick(times, zone, moment);
-        tick_at := moment;
-        return next;
-    end loop;
-end
-$$;
-
-comment on function pgq.next_ticks(text, text, timestamptz, integer) is
-'The next times that a cron expression names, to try it out before it is used.
-See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
-10.
-Errors: 22004 a required argument is null, 22023 bad argument.';
-
--- ==== sql/schedule/_run_schedule.sql
-
-create function pgq._run_schedule(schedule text, moment timestamptz, max_ticks integer)
-returns setof pgq.schedule_run
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-declare
-    target pgq.schedule;
-    times pgq._cron_times;
-    run pgq.schedule_run;
-    following timestamptz;
-    tick_headers jsonb;
-begin
-    -- The caller has locked the row.
-    select s.*
-    into target
-    from pgq.schedule as s
-    where s.schedule = _run_schedule.schedule;
-
-    if target.cron is not null then
-        times := pgq._cron_times(target.cron);
-    end if;
-
-    run.schedule := target.schedule;
-    following := target.next_at;
-    if target.missed <> 'all' then
-        following := pgq._last_tick(
-            times,
-            target.every,
-            target.time_zone,
-            target.starts_at,
-            target.next_at,
-            _run_schedule.moment
-        );
-    end if;
-
-    for n in 1 .. _run_schedule.max_ticks loop
-        exit when following > _run_schedule.moment;
-        run.tick_at := following;
-        following := pgq._next_tick(
-            times, target.every, target.time_zone, target.starts_at, run.tick_at
-        );
-        continue when target.missed = 'skip'
-            and run.tick_at < _run_schedule.moment - interval '5 minutes';
-
-        tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
-            'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
-        );
-        if target.queue is not null then
-            select e.job_id
-            into run.job_id
-            from pgq.enqueue(
-                queue => target.queue,
-                payload => target.payload,
-                key => target.key,
-                headers => tick_headers,
-                priority => target.priority,
-                label => target.label,
-                body => target.body
-            ) as e;
-        else
-            select p.partition, p.log_offset
-            into run.partition, run.log_offset
-            from pgq.publish(
-                topic => target.topic,
-                payload => target.payload,
-                key => target.key,
-                headers => tick_headers,
-                partition => target.partition,
-                body => target.body
-            ) as p;
-        end if;
-        target.last_at := run.tick_at;
-        target.last_error := null;
-        return next run;
-    end loop;
-
-    -- What may not be written any more by this call waits behind what is due by now.
-    update pgq.schedule as s
-    set
-        next_at = following,
-        due_at = greatest(following, _run_schedule.moment),
-        last_at = target.last_at,
-        last_error = target.last_error
-    where s.schedule = target.schedule;
-end
-$$;
-
-comment on function pgq._run_schedule(text, timestamptz, integer) is
-'Writes what is due of a schedule at a moment, at most so many ticks, and moves its next tick.';
-
--- ==== sql/schedule/run_schedules.sql
-
-create function pgq.run_schedules(max_ticks integer default null)
-returns setof pgq.schedule_run
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pgq, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    wanted integer := coalesce(run_schedules.max_ticks, 1000);
-    moment timestamptz := pgq._clock();
-    due text[];
-    name text;
-    problem text;
-begin
-    perform pgq._check_count('max_ticks', wanted, 1, 100000);
-
-    -- What another caller is about to write is left to it. Above READ COMMITTED a row that another
-    -- one has changed since cannot be locked, which is 40001.
-    with locked as materialized (
-        select s.schedule
-        from pgq.schedule as s
-        where s.due_at <= moment
-            and not s.paused
-        order by s.due_at
-        limit wanted
-        for update skip locked
-    )
-
-    select array_agg(l.schedule)
-    into due
-    from locked as l;
-
-    -- Partitions are locked in ascending order; messages that go to any that is free come after
-    -- those whose partition is fixed, as they need not wait.
-    for name in
-        select s.schedule
-        from pgq.schedule as s
-        left join pgq.partition as p on p.topic = s.topic and p.partition = 0
-        where s.schedule = any(due)
-        order by
-            s.topic nulls first,
-            coalesce(
-                s.partition,
-                (hashtextextended(s.key, 0) % p.partitions + p.partitions) % p.partitions
-            ) nulls last,
-            s.next_at,
-            s.schedule
-    loop
-        begin
-            -- One that has many ticks to make up for leaves room for the others.
-            return query
-            select r.*
-            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r;
-        exception
-            when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
-                or sqlstate 'MQ007'
-            then
-                problem := format('%s: %s', sqlstate, sqlerrm);
-                return query
-                update pgq.schedule as s
-                set
-                    due_at = moment + interval '1 minute',
-                    last_error = problem
-                where s.schedule = name
-                returning
-                    s.schedule,
-                    s.next_at,
-                    null::bigint,
-                    null::integer,
-                    null::bigint,
-                    s.last_error;
-        end;
-    end loop;
-end
-$$;
-
-comment on function pgq.run_schedules(integer) is
-'Writes the ticks of all schedules that are due, each of them once, whoever calls it.
-Call it every minute or more often, from wherever you like; several at once share the work. A tick
-is written in the transaction of the call, so commit soon: what it has found is left alone by others
-until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
-due; what is left comes with the next call. When a target is not there, or refuses what is written,
-the row says so in error and the others go on; the tick is tried again a minute later, and is then
-one that was missed.
-Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
-again).';
-
 -- ==== sql/retention/_clean_leftovers.sql
 
 create function pgq._clean_leftovers(
@@ -24107,53 +19964,6 @@ comment on function pgq._clean_leftovers(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';
 
--- ==== sql/retention/_clean_windows.sql
-
-create function pgq._clean_windows(
-    started pg_snapshot,
-    horizon xid8,
-    moment timestamptz
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    -- One that ends too late was noted while the clock was ahead.
-    update pgq.former_window as f
-    set ends_at = _clean_windows.moment + f.keep
-    where f.ends_at > _clean_windows.moment + f.keep;
-
-    -- As in _close_segments: once all have ended who may know nothing but the former window, no
-    -- more keys are noted by it. What they noted counts from now at most. An id from before a
-    -- restore into another cluster may lie in the future here.
-    update pgq.former_window as f
-    set ends_at = _clean_windows.moment + f.keep
-    where f.ends_at is null
-        and f.horizon <= pg_snapshot_xmin(_clean_windows.started);
-
-    update pgq.former_window as f
-    set horizon = _clean_windows.horizon
-    where f.ends_at is null
-        and (
-            f.horizon is null
-            or f.horizon >= pg_snapshot_xmax(pg_current_snapshot())
-        )
-        and (
-            pg_visible_in_snapshot(f.noted_xid, _clean_windows.started)
-            or f.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
-        );
-
-    delete from pgq.former_window as f
-    where f.ends_at <= _clean_windows.moment;
-end
-$$;
-
-comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
-'The part of cleanup that forgets former windows of idempotency keys.';
-
 -- ==== sql/retention/_close_segments.sql
 
 create function pgq._close_segments(
@@ -24254,37 +20064,12 @@ begin
         select from pgq.topic as t where t.storage_class_id = _class_in_use.storage_class_id
     ) or exists (
         select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
-    ) or exists (
-        -- A class for keys stays until nobody has a window of this length. A call that is the first
-        -- one to note a key in it does not say so in its row, which would make others wait.
-        select
-        from pgq.storage_class as c
-        where c.storage_class_id = _class_in_use.storage_class_id
-            and c.owner_id is null
-            and (c.for_keys or pgq._has_keys(c.segment))
-            and (
-                exists (
-                    select
-                    from pgq.topic as t
-                    where interval_send(t.idempotency_window) = interval_send(c.retention)
-                )
-                or exists (
-                    select
-                    from pgq.queue as q
-                    where interval_send(q.idempotency_window) = interval_send(c.retention)
-                )
-                or exists (
-                    select
-                    from pgq.former_window as f
-                    where interval_send(f.idempotency_window) = interval_send(c.retention)
-                )
-            )
     );
 end
 $$;
 
 comment on function pgq._class_in_use(bigint) is
-'Whether a topic or a queue keeps its messages, or its idempotency keys, in a storage class.';
+'Whether a topic or a queue keeps its messages in a storage class.';
 
 -- ==== sql/retention/_segment_due.sql
 
@@ -24393,8 +20178,7 @@ begin
 
     execute format(
         'select exists (select from pgq.message_%1$s as m where m.partition_id > 0)
-            or exists (select from pgq.job_archive_%1$s)
-            or exists (select from pgq.idempotency_%1$s)',
+            or exists (select from pgq.job_archive_%1$s)',
         class.segment
     )
     into filled;
@@ -24415,11 +20199,6 @@ begin
     where s.segment = leaf;
 
     if used then
-        if not class.for_keys and pgq._has_keys(leaf) then
-            update pgq.storage_class as c
-            set for_keys = true
-            where c.storage_class_id = class.storage_class_id;
-        end if;
         class.segment := pgq._open_segment(class.storage_class_id);
     else
         update pgq.storage_class as c
@@ -24497,26 +20276,18 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
-declare
-    -- Most segments have no keys: an empty leaf is left as it is.
-    tables text := format(
-        case
-            when pg_relation_size(to_regclass('pgq.idempotency_' || _truncate_segment.segment)) > 0
-                then 'pgq.message_%1$s, pgq.job_archive_%1$s, pgq.idempotency_%1$s'
-            else 'pgq.message_%1$s, pgq.job_archive_%1$s'
-        end,
-        _truncate_segment.segment
-    );
 begin
     -- Only those who read this very segment block this. Wait a moment at most, and try again
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
-            'lock table %s in access exclusive mode %s',
-            tables,
+            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode %2$s',
+            _truncate_segment.segment,
             case when not _truncate_segment.wait then 'nowait' end
         );
-        execute format('truncate %s', tables);
+        execute format(
+            'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
+        );
     exception
         -- the second: this session reads it itself, by an open cursor
         when lock_not_available or object_in_use then
@@ -24599,11 +20370,7 @@ begin
             false
         );
         continue when not target.due
-            and (
-                not target.out_of_use
-                or pgq._has_archived(target.segment)
-                or pgq._has_keys(target.segment)
-            );
+            and (not target.out_of_use or pgq._has_archived(target.segment));
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
@@ -24682,24 +20449,13 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs',
-        'effects',
-        'writes',
-        'leftovers',
-        'truncation',
-        'positions',
-        'windows',
-        'closing',
-        'sealing'
+        'jobs', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
     ] loop
         begin
             case part
                 when 'jobs' then
                     return query
                     select r.* from pgq._clean_jobs(started, horizon, moment) as r;
-                when 'effects' then
-                    return query
-                    select r.* from pgq._clean_effects() as r;
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
@@ -24709,8 +20465,6 @@ begin
                 when 'leftovers' then
                     return query
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
-                when 'windows' then
-                    perform pgq._clean_windows(started, horizon, moment);
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -24739,7 +20493,6 @@ What it does, by the action that the row has:
 - jobs died: jobs of a queue, whose worker was lost on the last attempt, are dead letters now;
 - dead letters removed: those of a queue, past its retention;
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
-- effects removed: notes of `begin_effect` about jobs that have ended;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
 - staged write removed: nothing is left of what was staged for a write that was given up;
@@ -25036,44 +20789,6 @@ comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null
 comment on column pgq.archived_jobs.payload is 'Its content as JSON; null when it had a body.';
 comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when it had a payload.';
 
-create view pgq.effects
-with (security_barrier) as
-select
-    q.queue,
-    e.job_id,
-    e.effect,
-    case
-        when e.finished_at is not null then 'finished'
-        when j.lease_token = e.lease_token and j.visible_at > c.moment then 'begun'
-        else 'interrupted'
-    end as state,
-    e.result,
-    e.attempt,
-    e.begun_at,
-    e.finished_at,
-    e.lease_token
-from pgq.effect as e
-cross join lateral (select pgq._clock() as moment limit 1) as c
-left join pgq.job as j on j.job_id = e.job_id
-left join pgq.dead_job as d on d.job_id = e.job_id
-inner join pgq.queue as q on q.queue_id = coalesce(j.queue_id, d.queue_id);
-
-comment on view pgq.effects is
-'Effects of jobs that are to happen once, as long as the jobs are not finished; see begin_effect.';
-comment on column pgq.effects.queue is 'The queue.';
-comment on column pgq.effects.job_id is 'The id of the job.';
-comment on column pgq.effects.effect is 'Which of the effects of the job.';
-comment on column pgq.effects.state is
-'begun: its worker may be at it; finished: it has happened; interrupted: its worker has lost the job
-or given it back, and nobody knows whether it happened.';
-comment on column pgq.effects.result is 'What finish_effect was given; null: nothing.';
-comment on column pgq.effects.attempt is 'Which attempt of the job began it.';
-comment on column pgq.effects.begun_at is 'When that was.';
-comment on column pgq.effects.finished_at is
-'When it was noted that it has happened; null: nobody has said so.';
-comment on column pgq.effects.lease_token is
-'What finish_effect and forget_effect ask for, to say what became of it.';
-
 -- ==== sql/bulk/views.sql
 
 -- For clients that can only insert, JDBC writers among them. Columns stand in the order of the
@@ -25134,7 +20849,6 @@ select
     null::text as key,
     null::text as headers,
     null::integer as partition,
-    null::text as idempotency_key,
     null::bytea as body
 where false;
 
@@ -25149,8 +20863,6 @@ comment on column pgq.publish_rows.payload is 'Its content as JSON; null when it
 comment on column pgq.publish_rows.key is 'The key of the message; null: none.';
 comment on column pgq.publish_rows.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.publish_rows.partition is 'The partition to publish to; null: see publish.';
-comment on column pgq.publish_rows.idempotency_key is
-'What makes it the same when it comes again, see publish; null: nothing.';
 comment on column pgq.publish_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 create view pgq.enqueue_rows as
@@ -25163,7 +20875,6 @@ select
     null::timestamptz as run_at,
     null::integer as priority,
     null::text as label,
-    null::text as idempotency_key,
     null::bytea as body
 where false;
 
@@ -25182,8 +20893,6 @@ comment on column pgq.enqueue_rows.delay is
 comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
-comment on column pgq.enqueue_rows.idempotency_key is
-'What makes it the same when it comes again, see enqueue; null: nothing.';
 comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 -- ==== sql/shared/dump_configuration.sql
@@ -25203,16 +20912,6 @@ begin
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
             and c.relname not in ('leaf', 'view_key')
-            -- Leaves that were made since are no part of it; they are dumped anyway.
-            and exists (
-                select
-                from pg_depend as d
-                inner join pg_extension as e on e.oid = d.refobjid
-                where d.classid = 'pg_class'::regclass
-                    and d.objid = c.oid
-                    and d.deptype = 'e'
-                    and e.extname = 'pgq'
-            )
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');

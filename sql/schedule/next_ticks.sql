@@ -22,16 +22,16 @@ begin
         raise exception 'argument "cron" must not be null'
             using errcode = '22004';
     end if;
-    perform pgq._check_time_zone(zone);
+    perform pgq._check_time_zone(zone collate "C");
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
     if not isfinite(moment) then
         raise exception 'argument "after" must be finite'
             using errcode = '22023';
     end if;
 
-    times := pgq._cron_times(next_ticks.cron);
+    times := pgq._cron_times(next_ticks.cron collate "C");
     for n in 1 .. wanted loop
-        moment := pgq._cron_tick(times, zone, moment);
+        moment := pgq._cron_tick(times, zone collate "C", moment);
         tick_at := moment;
         return next;
     end loop;

@@ -98,6 +98,7 @@ def test_demo_without_java_on_a_server_of_its_own(tmp_path: Path) -> None:
     assert "Nothing lost, nothing counted twice." in result.stdout
 
 
+@pytest.mark.slow
 def test_demo_fails_when_a_figure_differs(dsn: str) -> None:
     program = """
 import sys

@@ -42,11 +42,19 @@ def check_settings(history: History, link: Link) -> None:
         }
         last: dict[Name, tuple[tuple[int, int], Row | None, str]] = {}
         doubtful = set()
+        made: set[tuple[Name, object]] = set()
         calls = (f"create_{what}", f"alter_{what}", f"drop_{what}", *also_drops)
         for event in history.committed(*calls):
             name = tuple(event.arguments[part] for part in named_by if part in event.arguments)
-            if event.call.startswith("create") and name in last and last[name][1] is not None:
-                continue  # it was there already, and was answered as the snapshot showed it
+            if event.call.startswith("create"):
+                one = (name, event.rows[0]["created_at"])
+                if name in last and (
+                    last[name][1] is not None or (one in made and last[name][0][0] > event.ended)
+                ):
+                    # It was there already, and was answered as the snapshot showed it; a drop may
+                    # have been committed between the answer and the commit.
+                    continue
+                made.add(one)
             when = (event.transaction.ended, event.transaction.place)
             row = event.rows[0] if not event.call.startswith("drop") else None
             # a topic is dropped with all its groups

@@ -39,6 +39,7 @@ def test_no_interleaving_breaks_a_promise(explorer: Explorer, mode: str) -> None
         pytest.fail(str(finding), pytrace=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=list(FAULTS))
 def test_a_planted_fault_is_found(explorer: Explorer, fault: Fault) -> None:
     explorer.anew()

@@ -29,6 +29,7 @@ PATIENCE = 120.0
 # ---------------------------------------------------------------------------- secrets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["jdbc", "properties", "libpq"])
 def test_the_password_is_shown_nowhere(
     stream: Stream, spark: Any, own: Session, location: Location, form: str

@@ -91,7 +91,7 @@ class QueueStats:
     expired: int
     dead: int
     oldest_ready_at: datetime | None
-    """For how long the job that is due longest has been due, in seconds; 0 when there is none."""
+    """Since when the job that is due longest has been due; None when there is none."""
     paused: bool
 
 
