@@ -19,7 +19,8 @@ select
     q.notify,
     q.paused,
     q.created_at,
-    q.updated_at
+    q.updated_at,
+    q.unique_until
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;

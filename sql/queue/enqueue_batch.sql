@@ -7,6 +7,8 @@ create function pgq.enqueue_batch(
     run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
+    unique_keys text[] default null,
+    max_attempts integer default null,
     bodies bytea[] default null
 )
 returns setof pgq.enqueue_result
@@ -32,6 +34,7 @@ declare
     visible_at timestamptz;
     size integer;
     ids bigint[];
+    holders bigint[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -45,6 +48,12 @@ begin
         from unnest(enqueue_batch.labels) as l (label);
     end if;
     perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
+    if enqueue_batch.unique_keys is not null or enqueue_batch.max_attempts is not null then
+        perform pgq._check_unique_keys(enqueue_batch.unique_keys collate "C", size);
+        perform pgq._check_count(
+            'max_attempts', coalesce(enqueue_batch.max_attempts, 1), 1, 2147483647
+        );
+    end if;
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -88,6 +97,50 @@ begin
         from generate_series(1, size)
     );
 
+    if enqueue_batch.unique_keys is not null then
+        holders := pgq._take_keys(
+            target_id, enqueue_batch.unique_keys collate "C", ids, true
+        );
+
+        return query
+        select h.holder_id, h.holder_id <> h.job_id
+        from unnest(holders, ids) with ordinality as h (holder_id, job_id, place)
+        order by h.place;
+
+        -- From here on, what is new.
+        if holders <> ids then
+            select
+                coalesce(array_agg(b.job_id order by b.place), '{}'),
+                array_agg(b.key order by b.place),
+                array_agg(b.header order by b.place),
+                array_agg(b.payload order by b.place),
+                array_agg(b.label order by b.place),
+                array_agg(b.unique_key order by b.place),
+                array_agg(b.body order by b.place)
+            into
+                ids,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            from unnest(
+                ids,
+                holders,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            ) with ordinality
+                as b (job_id, holder_id, key, header, payload, label, unique_key, body, place)
+            where b.job_id = b.holder_id;
+            notify := notify and cardinality(ids) > 0;
+        end if;
+    end if;
+
     -- for the leaf: leaf
     insert into pgq.message_{leaf} (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -113,7 +166,9 @@ begin
         segment,
         attempt,
         priority,
-        label
+        label,
+        unique_key,
+        max_attempts
     )
     select
         b.job_id,
@@ -125,15 +180,19 @@ begin
         leaf,
         0,
         coalesce(enqueue_batch.priority, 0),
-        b.label
+        b.label,
+        b.unique_key,
+        enqueue_batch.max_attempts
     from (
         select
             unnest(ids) as job_id,
-            unnest(enqueue_batch.labels) as label
+            unnest(enqueue_batch.labels) as label,
+            unnest(enqueue_batch.unique_keys) as unique_key
     ) as b;
 
     return query
-    select unnest(ids), false;
+    select unnest(ids), false
+    where holders is null;
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);
@@ -142,11 +201,23 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    integer,
+    bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
-the same length; delay, run_at and priority are those of all. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels and unique_keys are
+optional and of the same length; delay, run_at, priority and max_attempts are those of all. An empty
+array adds nothing. What has the unique key of an unfinished job, or of an earlier one of the array,
+is left out, and has that job''s id with duplicate true; see enqueue.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -28,6 +28,7 @@ class Queues(Calling):
         backoff_jitter: float | None = None,
         archive: bool | None = None,
         notify: bool | None = None,
+        unique_until: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
@@ -52,6 +53,7 @@ class Queues(Calling):
             backoff_jitter=backoff_jitter,
             archive=archive,
             notify=notify,
+            unique_until=unique_until,
             no_limit=no_limit,
         )
 
@@ -69,6 +71,7 @@ class Queues(Calling):
         backoff_jitter: float | None = None,
         archive: bool | None = None,
         notify: bool | None = None,
+        unique_until: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
@@ -90,6 +93,7 @@ class Queues(Calling):
             backoff_jitter=backoff_jitter,
             archive=archive,
             notify=notify,
+            unique_until=unique_until,
             no_limit=no_limit,
         )
 
