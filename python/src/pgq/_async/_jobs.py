@@ -224,8 +224,7 @@ class Jobs(Calling):
 
         Finished ones are in `archived_jobs`.
         """
-        found = await self._rows(JobInfo, "get_job", job_id=job_id)
-        return found[0] if found else None
+        return await self._row_or_none(JobInfo, "get_job", job_id=job_id)
 
     async def archive_job(
         self,
