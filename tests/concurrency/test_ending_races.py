@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from support.clock import Clock
-from support.gate import Gate
 from support.queue import Job, ack, claim, claim_one, enqueue, new_queue, stats
 from support.session import Connect, Session, row
 from support.snapshots import LEVELS, answer_of, old_session, second_answer_of
@@ -136,16 +135,17 @@ def test_a_job_that_nobody_sees_yet(shared_connect: Connect, connection: Session
     assert connection.cancel_job(job_id=number) is True
 
 
-def test_a_job_that_is_replaced_again_and_again(connect: Connect, connection: Session) -> None:
-    """While the cancel waits the job is claimed and given back: it is found all the same."""
+def test_a_job_that_is_replaced_again_and_again(
+    shared_connect: Connect, connection: Session
+) -> None:
+    """What the cancel waits for is another row by then; it is found all the same."""
     queue = new_queue(connection)
     number = enqueue(connection, queue)
-    other = connect(autocommit=True)
-    gate = Gate(connection, event="before delete")
-    with gate.stopping(other, lambda: other.cancel_job(job_id=number)) as answer:
-        for _ in range(2):
-            job = claim_one(connection, queue)
-            assert connection.release_job(job_id=number, lease_token=job.lease_token)
+    one, other = shared_connect(), shared_connect(autocommit=True)
+    for _ in range(3):
+        assert finish(one, "release_job", claim_one(one, queue))
+    answer = blocked(connection, other, lambda: other.cancel_job(job_id=number))
+    one.commit()
     assert answer.result(30) is True
     assert stats(connection, queue) == {}
 
