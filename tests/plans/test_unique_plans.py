@@ -45,7 +45,9 @@ def loaded(databases: Databases) -> Iterator[Loaded]:
         for (table,) in tables:
             admin.execute(f"alter table {table} set (autovacuum_enabled = off)")
         for mode in MODES:
-            admin.create_queue(queue=mode, unique_until=mode, backoff="0", backoff_jitter=0)
+            admin.create_queue(
+                queue=mode, unique_until=mode, backoff="0", no_limit=["max_attempts"]
+            )
         veteran = Reader(dsn)
         for _ in range(7):
             _use_all(veteran, 3)
@@ -98,7 +100,7 @@ def _use_all(reader: Reader, size: int, broken: list[str] | None = None) -> None
             return [job.job_id for job in jobs], {"lease_token": jobs[0].lease_token}
 
         for end in ("ack", "nack", "release_job", "reject_job", "archive_job"):
-            again = {**one, "unique_key": key(), "max_attempts": 2}
+            again = {**one, "unique_key": key(), "max_attempts": 1000}
             call("enqueue", 1, **again)
             call("enqueue", 1, **again)
             (job,) = call("claim_job", 1, **queue)
