@@ -12,6 +12,7 @@ as $$
 #variable_conflict use_column
 declare
     holder_id bigint;
+    other_id bigint;
 begin
     loop
         -- It waits for whoever is taking the key, or giving it back. Above READ COMMITTED it raises
@@ -23,13 +24,23 @@ begin
             return _take_key.job_id;
         end if;
 
-        select u.job_id
-        into holder_id
+        select min(u.job_id), max(u.job_id)
+        into holder_id, other_id
         from pgq.unique_job as u
         where u.queue_id = _take_key.queue_id
             and u.unique_key = _take_key.unique_key collate "C";
-        -- Else it was given back in between.
-        continue when not found;
+        -- It was given back in between.
+        continue when holder_id is null;
+
+        if holder_id <> other_id then
+            -- Above READ COMMITTED this transaction may see who has given the key back since, and a
+            -- job of its own; the lock then raises 40001.
+            perform
+            from pgq.unique_job as u
+            where u.queue_id = _take_key.queue_id
+                and u.unique_key = _take_key.unique_key collate "C"
+            for key share;
+        end if;
 
         exit when not _take_key.waiting
             or (

@@ -103,6 +103,28 @@ def test_a_job_that_was_finished_since_the_snapshot(
         assert answer[1] is False
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_twice_after_a_job_that_was_finished_since_the_snapshot(
+    connect: Connect, connection: Session, level: str
+) -> None:
+    """The snapshot shows that one and the transaction's own, which the second enqueue is told."""
+    queue = new_queue(connection)
+    add(connection, queue)
+    session = connect(isolation_level=level)
+    session.execute("select 1")
+    assert ack(connection, claim_one(connection, queue))
+
+    def twice() -> Any:
+        return add(session, queue), add(session, queue)
+
+    answer = answer_of(session, twice)
+    if answer == TRY_AGAIN:
+        answer = answer_of(session, twice)
+    first, second = answer
+    assert first[1] is False
+    assert second == (first[0], True)
+
+
 # ---------------------------------------------------------------------------- what ends the job
 
 ENDS: dict[str, Callable[[Session, Any, str], Any]] = {

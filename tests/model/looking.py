@@ -8,6 +8,7 @@ from hypothesis.stateful import invariant, rule
 
 from model.content import Content
 from model.machine import Machine
+from model.queues import Ended, Waiting
 from pgq import Client
 
 __all__ = ["Looking"]
@@ -238,6 +239,7 @@ class Looking(Machine):
         """What get_job says of each job that is not finished, and of dead letters."""
         now = self.broker.now
         for name, queue in self.broker.queues.items():
+            jobs: list[tuple[Waiting, Ended | None]]
             jobs = [(job, None) for job in queue.jobs.values()]
             jobs += [(letter.job, letter) for letter in queue.dead.values()]
             for job, letter in jobs:
