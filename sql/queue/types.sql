@@ -32,7 +32,8 @@ comment on column pgq.queue_info.backoff_max is 'The longest delay before a retr
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
 comment on column pgq.queue_info.archive is
-'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived ones.';
+'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived
+ones.';
 comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';

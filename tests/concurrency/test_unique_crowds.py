@@ -1,4 +1,4 @@
-"""Many sessions and few unique keys: never two unfinished jobs of one, no deadlock, nothing left."""
+"""Many sessions, few unique keys: never two unfinished jobs of one, no deadlock, nothing left."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Queue:
         self.shortest = self.retention
 
     def is_exhausted(self, job: Waiting) -> bool:
-        """Whether it has had all the attempts that it was given itself, or that the queue allows."""
+        """Whether it has had all the attempts that it has itself, or that the queue allows."""
         most = self.max_attempts if job.max_attempts is None else job.max_attempts
         return most is not None and job.attempt >= most
 
