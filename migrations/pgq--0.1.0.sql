@@ -37,7 +37,8 @@ $guard$;
 -- A queue hands each job to one worker at a time. enqueue stores the payload as a message and a
 -- narrow row in job that points at it; claim_job leases jobs that are due by moving visible_at
 -- ahead; ack, nack and archive_job need the lease token that the claim gave out. visible_at alone
--- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism.
+-- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism. A
+-- unique key is a row in unique_job, which whatever ends the job that has it removes.
 --
 -- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
 -- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
@@ -272,7 +273,8 @@ create type pgq.queue_info as (
     notify boolean,
     paused boolean,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    unique_until text
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -291,11 +293,14 @@ comment on column pgq.queue_info.backoff_max is 'The longest delay before a retr
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
 comment on column pgq.queue_info.archive is
-'Whether a job that ack finishes, or that expires, is noted among the archived ones.';
+'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived
+ones.';
 comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
 comment on column pgq.queue_info.updated_at is 'When its settings last changed.';
+comment on column pgq.queue_info.unique_until is
+'How long a job keeps others of its unique_key out: until it is finished, claimed or removed.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -314,7 +319,8 @@ create type pgq.claimed_job as (
 comment on type pgq.claimed_job is 'A job that the caller has until its lease ends.';
 comment on column pgq.claimed_job.job_id is 'Its id.';
 comment on column pgq.claimed_job.lease_token is
-'What ack, nack, archive_job and extend_lease ask for; one token for all jobs of a claim.';
+'What ack, nack, release_job, reject_job, archive_job and extend_lease ask for; one token for all
+jobs of a claim.';
 comment on column pgq.claimed_job.attempt is 'Which attempt this is, from 1.';
 comment on column pgq.claimed_job.leased_until is 'When another worker may get it.';
 comment on column pgq.claimed_job.enqueued_at is 'When it was enqueued.';
@@ -325,6 +331,51 @@ comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: 
 comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
 
+create type pgq.job_info as (
+    job_id bigint,
+    queue text,
+    state text,
+    priority integer,
+    attempt integer,
+    max_attempts integer,
+    enqueued_at timestamptz,
+    due_at timestamptz,
+    leased_until timestamptz,
+    expires_at timestamptz,
+    died_at timestamptz,
+    label text,
+    unique_key text,
+    last_error text,
+    key text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.job_info is 'A job that is not finished, or a dead letter.';
+comment on column pgq.job_info.job_id is 'Its id.';
+comment on column pgq.job_info.queue is 'Its queue.';
+comment on column pgq.job_info.state is
+'ready, leased, delayed, expired or dead; see queue_stats.';
+comment on column pgq.job_info.priority is '0 (first) to 9 (last).';
+comment on column pgq.job_info.attempt is 'How many attempts it had, with the one under way.';
+comment on column pgq.job_info.max_attempts is 'Attempts before it is dead; null: no limit.';
+comment on column pgq.job_info.enqueued_at is 'When it was enqueued.';
+comment on column pgq.job_info.due_at is
+'From when on it may be claimed; null: a worker has it, or it is dead.';
+comment on column pgq.job_info.leased_until is
+'When another worker may get it; null: no worker has it.';
+comment on column pgq.job_info.expires_at is
+'From then on it is never claimed; null: no such time.';
+comment on column pgq.job_info.died_at is 'When it became a dead letter; null: it is none.';
+comment on column pgq.job_info.label is 'Its label; null: none.';
+comment on column pgq.job_info.unique_key is 'Its unique_key; null: none.';
+comment on column pgq.job_info.last_error is 'The error of the last nack; null: none.';
+comment on column pgq.job_info.key is 'Its key; null: none.';
+comment on column pgq.job_info.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.job_info.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.job_info.body is 'Its content as raw bytes; null when it has a payload.';
+
 create type pgq.enqueue_result as (
     job_id bigint,
     duplicate boolean
@@ -333,7 +384,7 @@ create type pgq.enqueue_result as (
 comment on type pgq.enqueue_result is 'A job that was enqueued.';
 comment on column pgq.enqueue_result.job_id is 'Its id.';
 comment on column pgq.enqueue_result.duplicate is
-'Whether it had been enqueued before, and has this id since then.';
+'Whether nothing was added: this job had been enqueued before.';
 
 create type pgq.effect_state as (
     state text,
@@ -782,7 +833,8 @@ create table pgq.queue (
     notify boolean not null,
     paused boolean not null default false,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    unique_until text collate "C" not null default 'finished'
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -801,11 +853,13 @@ comment on column pgq.queue.backoff is 'Delay before the first retry; each furth
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
 comment on column pgq.queue.archive is
-'Whether a job that ack finishes, or that expires, is noted in job_archive.';
+'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
 comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
+comment on column pgq.queue.unique_until is
+'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -845,7 +899,9 @@ create table pgq.job (
     last_attempt boolean not null default false,
     lease_token uuid,
     label text collate "C",
-    last_error text
+    last_error text,
+    unique_key text collate "C",
+    max_attempts integer
 )
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
@@ -869,12 +925,16 @@ comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job.last_attempt is
-'Whether this attempt is the last one that its queue allowed when it was claimed.';
+'Whether this attempt is the last one that was allowed when it was claimed.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
 comment on column pgq.job.lease_token is
-'The token of the claim that has it; null: never claimed, or nacked.';
+'The token of the claim that has it; null: never claimed, or given back.';
 comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
 comment on column pgq.job.last_error is 'The error that the last nack gave.';
+comment on column pgq.job.unique_key is
+'The key of which unique_job allows one job in its queue; null: none.';
+comment on column pgq.job.max_attempts is
+'Attempts before it is dead; null: what its queue says.';
 
 create table pgq.dead_job (
     job_id bigint primary key,
@@ -886,7 +946,9 @@ create table pgq.dead_job (
     attempt integer not null,
     died_at timestamptz not null,
     label text collate "C",
-    last_error text
+    last_error text,
+    unique_key text collate "C",
+    max_attempts integer
 );
 
 create index dead_job_queue on pgq.dead_job (queue_id, died_at);
@@ -899,6 +961,26 @@ comment on column pgq.dead_job.attempt is 'How many attempts it had.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
 'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+comment on column pgq.dead_job.unique_key is
+'The key that it had as a job; it takes it again when it is redriven.';
+comment on column pgq.dead_job.max_attempts is 'See job.';
+
+-- Whoever ends a job, or takes its key away, holds the row of the job: so the row here is locked by
+-- nobody else, and nobody waits for it but an enqueue that wants the key.
+create table pgq.unique_job (
+    queue_id bigint not null,
+    unique_key text collate "C" not null,
+    job_id bigint not null,
+    primary key (queue_id, unique_key)
+);
+
+create index unique_job_id on pgq.unique_job (job_id);
+
+comment on table pgq.unique_job is
+'Which job has a unique key of a queue, and keeps others of that key out.';
+comment on column pgq.unique_job.unique_key is 'The key.';
+comment on column pgq.unique_job.job_id is
+'The job; a dead letter only where the queue says unique_until removed.';
 
 create table pgq.job_archive (
     job_id bigint not null,
@@ -916,10 +998,11 @@ create table pgq.job_archive (
 partition by list (segment);
 
 comment on table pgq.job_archive is
-'Jobs that were finished or have expired; a leaf is truncated together with the segment that holds
-the payloads.';
-comment on column pgq.job_archive.ended_at is 'When it was finished or expired.';
-comment on column pgq.job_archive.outcome is 'acked, expired, or what archive_job was told.';
+'Jobs that were finished or cancelled or have expired; a leaf is truncated together with the segment
+that holds the payloads.';
+comment on column pgq.job_archive.ended_at is 'When it was finished or cancelled, or expired.';
+comment on column pgq.job_archive.outcome is
+'acked, expired, cancelled, or what archive_job was told.';
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
 'The error of the last nack before it was finished.';
@@ -9254,6 +9337,58 @@ $$;
 comment on function pgq._check_label(text) is
 'Refuses a label that is too long for its index (22023).';
 
+-- ==== sql/queue/_check_unique_key.sql
+
+create function pgq._check_unique_key(unique_key text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if length(_check_unique_key.unique_key) not between 1 and 255 then
+        raise exception 'a unique key must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_unique_key(text) is
+'Refuses a unique key that is empty or long (22023).';
+
+-- ==== sql/queue/_check_unique_keys.sql
+
+create function pgq._check_unique_keys(unique_keys text[], size integer)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if array_ndims(_check_unique_keys.unique_keys) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_unique_keys.unique_keys) <> _check_unique_keys.size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = format(
+                    'messages: %s, unique_keys: %s',
+                    _check_unique_keys.size,
+                    cardinality(_check_unique_keys.unique_keys)
+                );
+    end if;
+
+    perform pgq._check_unique_key(k.unique_key)
+    from unnest(_check_unique_keys.unique_keys) as k (unique_key);
+end
+$$;
+
+comment on function pgq._check_unique_keys(text[], integer) is
+'Refuses unique keys that are empty or long, or not as many as the messages of a batch (22023).';
+
 -- ==== sql/queue/_shortest.sql
 
 create function pgq._shortest(length interval)
@@ -9316,6 +9451,12 @@ begin
         raise exception 'argument "backoff_jitter" must be from 0 to 1'
             using errcode = '22023';
     end if;
+    if _check_queue_settings.settings.unique_until collate "C"
+        not in ('finished', 'claimed', 'removed')
+    then
+        raise exception 'argument "unique_until" must be finished, claimed or removed'
+            using errcode = '22023';
+    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;
@@ -9365,7 +9506,8 @@ select
     q.notify,
     q.paused,
     q.created_at,
-    q.updated_at
+    q.updated_at,
+    q.unique_until
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -9433,6 +9575,24 @@ comment on function pgq._note_leftover_jobs(bigint, bigint, interval, interval) 
 'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to
 be removed after that time; or, without a retention, takes such notes back.';
 
+-- ==== sql/queue/_free_keys.sql
+
+create function pgq._free_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(_free_keys.job_ids);
+end
+$$;
+
+comment on function pgq._free_keys(bigint[]) is
+'Takes their unique keys from jobs, whose rows the caller has locked.';
+
 -- ==== sql/queue/create_queue.sql
 
 create function pgq.create_queue(
@@ -9447,6 +9607,7 @@ create function pgq.create_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
+    unique_until text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -9492,6 +9653,7 @@ begin
     settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
     settings.archive := coalesce(create_queue.archive, true);
     settings.notify := coalesce(create_queue.notify, false);
+    settings.unique_until := coalesce(create_queue.unique_until, 'finished');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -9521,7 +9683,8 @@ begin
                 'backoff_max', create_queue.backoff_max,
                 'backoff_jitter', create_queue.backoff_jitter,
                 'archive', create_queue.archive,
-                'notify', create_queue.notify
+                'notify', create_queue.notify,
+                'unique_until', create_queue.unique_until
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -9547,7 +9710,8 @@ begin
         archive,
         notify,
         created_at,
-        updated_at
+        updated_at,
+        unique_until
     )
     values (
         settings.queue,
@@ -9565,7 +9729,8 @@ begin
         settings.archive,
         settings.notify,
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        settings.unique_until
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -9586,6 +9751,7 @@ begin
             create_queue.backoff_jitter,
             create_queue.archive,
             create_queue.notify,
+            create_queue.unique_until,
             create_queue.no_limit
         ) as c;
         return;
@@ -9635,6 +9801,7 @@ comment on function pgq.create_queue(
     double precision,
     boolean,
     boolean,
+    text,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -9645,10 +9812,13 @@ retention: how long dead letters are kept, counted from when they died, and fini
 from when they were enqueued; by default 14 days. backoff: the delay before the first retry, by
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
-or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
-the channel pgq_queue with the queue''s name; off by default. no_limit: names of settings that shall
-have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
-application, settings that are not given are not compared.
+or that expires or is cancelled, is noted among the archived ones, which is the default. notify: an
+enqueue notifies the channel pgq_queue with the queue''s name; off by default. unique_until: how
+long a job keeps others of its unique_key out; by default finished: until it is finished, cancelled,
+expired, purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead
+letter does so too, until it is redriven and finished, or purged, or removed by retention. no_limit:
+names of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -9667,6 +9837,7 @@ create function pgq.alter_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
+    unique_until text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -9720,6 +9891,7 @@ begin
     settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
     settings.archive := coalesce(alter_queue.archive, settings.archive);
     settings.notify := coalesce(alter_queue.notify, settings.notify);
+    settings.unique_until := coalesce(alter_queue.unique_until, settings.unique_until);
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -9746,6 +9918,7 @@ begin
         backoff_jitter = settings.backoff_jitter,
         archive = settings.archive,
         notify = settings.notify,
+        unique_until = settings.unique_until,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
@@ -9781,12 +9954,15 @@ comment on function pgq.alter_queue(
     double precision,
     boolean,
     boolean,
+    text,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
-lowered max_attempts already become dead letters. Where there was no retention before, what is
+lowered max_attempts already become dead letters, but for those that were enqueued with one of their
+own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
+it. Where there was no retention before, what is
 finished is kept for the new one from now on.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
@@ -9859,6 +10035,8 @@ begin
                 and j.job_id <= newest_id
         );
     end loop;
+    delete from pgq.unique_job as u
+    where u.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
@@ -9984,6 +10162,8 @@ declare
     newest_id bigint;
     gone bigint;
     removed bigint := 0;
+    freed bigint[];
+    keyed bigint[] := '{}';
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -10020,13 +10200,20 @@ begin
                     and j.job_id <= newest_id
                 order by j.job_id
                 for update
+            ),
+
+            purged as (
+                delete from pgq.job as j
+                using doomed as d
+                where j.job_id = d.job_id
+                returning j.job_id, j.unique_key
             )
 
-            delete from pgq.job as j
-            using doomed as d
-            where j.job_id = d.job_id;
-            get diagnostics gone = row_count;
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
             removed := removed + gone;
+            keyed := keyed || freed;
         end if;
 
         with doomed as materialized (
@@ -10035,13 +10222,20 @@ begin
             where d.queue_id = target_id
             order by d.job_id
             for update
+        ),
+
+        purged as (
+            delete from pgq.dead_job as d
+            using doomed as g
+            where d.job_id = g.job_id
+            returning d.job_id, d.unique_key
         )
 
-        delete from pgq.dead_job as d
-        using doomed as g
-        where d.job_id = g.job_id;
-        get diagnostics gone = row_count;
+        select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+        into gone, freed
+        from purged as p;
         removed := removed + gone;
+        keyed := keyed || freed;
 
         exit when purge_queue.all_jobs is not true
             or not exists (
@@ -10052,6 +10246,8 @@ begin
             );
     end loop;
 
+    -- When it waits for no job any more: an enqueue may wait for these keys.
+    perform pgq._free_keys(keyed);
     return removed;
 end
 $$;
@@ -10109,6 +10305,129 @@ comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interv
 'When a job with a delay or a time of its own may be claimed first; refuses what is not possible
 (22023).';
 
+-- ==== sql/queue/_take_key.sql
+
+create function pgq._take_key(
+    queue_id bigint,
+    unique_key text,
+    job_id bigint,
+    waiting boolean
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    holder_id bigint;
+    other_id bigint;
+begin
+    loop
+        -- It waits for whoever is taking the key, or giving it back. Above READ COMMITTED it raises
+        -- 40001 where the snapshot does not show who has it.
+        insert into pgq.unique_job (queue_id, unique_key, job_id)
+        values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
+        on conflict do nothing;
+        if found then
+            return _take_key.job_id;
+        end if;
+
+        select min(u.job_id), max(u.job_id)
+        into holder_id, other_id
+        from pgq.unique_job as u
+        where u.queue_id = _take_key.queue_id
+            and u.unique_key = _take_key.unique_key collate "C";
+        -- It was given back in between.
+        continue when holder_id is null;
+
+        if holder_id <> other_id then
+            -- Above READ COMMITTED this transaction may see who has given the key back since, and a
+            -- job of its own; the lock then raises 40001.
+            perform
+            from pgq.unique_job as u
+            where u.queue_id = _take_key.queue_id
+                and u.unique_key = _take_key.unique_key collate "C"
+            for key share;
+        end if;
+
+        exit when not _take_key.waiting
+            or (
+                select q.unique_until
+                from pgq.queue as q
+                where q.queue_id = _take_key.queue_id
+            ) is distinct from 'claimed';
+
+        -- Claims pass over what is locked. So whoever works on the job begins when this transaction
+        -- has ended, and sees what it did.
+        perform
+        from pgq.job as j
+        where j.job_id = holder_id
+            and j.lease_token is null
+        for key share;
+        exit when found;
+
+        -- It was claimed, or replaced by a new row, while this waited; or else it keeps the key
+        -- from when the queue said otherwise. Both in one statement: one snapshot.
+        exit when exists (
+            select
+            from pgq.unique_job as u
+            where u.job_id = holder_id
+                and not exists (
+                    select
+                    from pgq.job as j
+                    where j.job_id = holder_id
+                        and j.lease_token is null
+                )
+        );
+    end loop;
+
+    return holder_id;
+end
+$$;
+
+comment on function pgq._take_key(bigint, text, bigint, boolean) is
+'Gives a job a unique key of its queue and returns its id, or that of the job that has the key.
+waiting: that one is to wait until this transaction has ended, where claims give keys back.';
+
+-- ==== sql/queue/_take_keys.sql
+
+create function pgq._take_keys(
+    queue_id bigint,
+    unique_keys text[],
+    job_ids bigint[],
+    waiting boolean
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    holders bigint[] := _take_keys.job_ids;
+    wish record;
+begin
+    -- One after the other, in the order of the keys: who waits for one has none behind it.
+    for wish in
+        select w.unique_key, w.job_id, w.place
+        from unnest(_take_keys.unique_keys, _take_keys.job_ids)
+            with ordinality as w (unique_key, job_id, place)
+        where w.unique_key is not null
+        order by w.unique_key collate "C", w.job_id
+    loop
+        holders[wish.place] := pgq._take_key(
+            _take_keys.queue_id, wish.unique_key, wish.job_id, _take_keys.waiting
+        );
+    end loop;
+
+    return holders;
+end
+$$;
+
+comment on function pgq._take_keys(bigint, text[], bigint[], boolean) is
+'What _take_key does for many jobs; those without a key are returned themselves.';
+
 -- ==== sql/queue/enqueue.sql
 
 create function pgq.enqueue(
@@ -10120,6 +10439,8 @@ create function pgq.enqueue(
     run_at timestamptz default null,
     priority integer default 0,
     label text default null,
+    unique_key text default null,
+    max_attempts integer default null,
     body bytea default null
 )
 returns setof pgq.enqueue_result
@@ -10142,6 +10463,7 @@ declare
     usual boolean;
     moment timestamptz;
     due_at timestamptz;
+    holder_id bigint;
     added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -10151,12 +10473,18 @@ begin
         or enqueue.headers is not null
         or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
+        or enqueue.unique_key is not null
+        or enqueue.max_attempts is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label collate "C");
+        perform pgq._check_unique_key(enqueue.unique_key collate "C");
+        if enqueue.max_attempts is not null then
+            perform pgq._check_count('max_attempts', enqueue.max_attempts, 1, 2147483647);
+        end if;
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
@@ -10178,7 +10506,10 @@ begin
         pgq._clock(),
         nextval('pgq.job_id'),
         false,
-        enqueue.delay is null and enqueue.run_at is null and not q.notify
+        enqueue.delay is null
+        and enqueue.run_at is null
+        and enqueue.unique_key is null
+        and not q.notify
     into
         target_id,
         store_id,
@@ -10201,6 +10532,16 @@ begin
                 enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
             );
         end if;
+        if enqueue.unique_key is not null then
+            holder_id := pgq._take_key(
+                target_id, enqueue.unique_key collate "C", added.job_id, true
+            );
+            if holder_id <> added.job_id then
+                return query
+                select holder_id, true;
+                return;
+            end if;
+        end if;
         -- Heard when this transaction commits.
         perform pg_notify('pgq_queue', q.queue)
         from pgq.queue as q
@@ -10218,7 +10559,9 @@ begin
         segment,
         attempt,
         priority,
-        label
+        label,
+        unique_key,
+        max_attempts
     )
     values (
         added.job_id,
@@ -10230,7 +10573,9 @@ begin
         leaf,
         0,
         coalesce(enqueue.priority, 0),
-        enqueue.label
+        enqueue.label,
+        enqueue.unique_key,
+        enqueue.max_attempts
     );
 
     if leaf = 0 then
@@ -10503,13 +10848,17 @@ end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, text, jsonb, interval, timestamptz, integer, text, bytea
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, integer, bytea
 ) is
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
-for by claims; headers (a JSON object) and key travel with the job.
+for by claims; headers (a JSON object) and key travel with the job. unique_key: 1 to 255
+characters; where the queue has a job of this key already, nothing is added, and that job''s id is
+returned with duplicate true. An enqueue of the same key in another transaction is waited for. How
+long a job keeps others out is the queue''s unique_until. max_attempts: of this job, instead of what
+the queue says now or later.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';
@@ -10525,6 +10874,8 @@ create function pgq.enqueue_batch(
     run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
+    unique_keys text[] default null,
+    max_attempts integer default null,
     bodies bytea[] default null
 )
 returns setof pgq.enqueue_result
@@ -10550,6 +10901,7 @@ declare
     visible_at timestamptz;
     size integer;
     ids bigint[];
+    holders bigint[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -10563,6 +10915,12 @@ begin
         from unnest(enqueue_batch.labels) as l (label);
     end if;
     perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
+    if enqueue_batch.unique_keys is not null or enqueue_batch.max_attempts is not null then
+        perform pgq._check_unique_keys(enqueue_batch.unique_keys collate "C", size);
+        perform pgq._check_count(
+            'max_attempts', coalesce(enqueue_batch.max_attempts, 1), 1, 2147483647
+        );
+    end if;
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -10605,6 +10963,50 @@ begin
         select nextval('pgq.job_id')
         from generate_series(1, size)
     );
+
+    if enqueue_batch.unique_keys is not null then
+        holders := pgq._take_keys(
+            target_id, enqueue_batch.unique_keys collate "C", ids, true
+        );
+
+        return query
+        select h.holder_id, h.holder_id <> h.job_id
+        from unnest(holders, ids) with ordinality as h (holder_id, job_id, place)
+        order by h.place;
+
+        -- From here on, what is new.
+        if holders <> ids then
+            select
+                coalesce(array_agg(b.job_id order by b.place), '{}'),
+                array_agg(b.key order by b.place),
+                array_agg(b.header order by b.place),
+                array_agg(b.payload order by b.place),
+                array_agg(b.label order by b.place),
+                array_agg(b.unique_key order by b.place),
+                array_agg(b.body order by b.place)
+            into
+                ids,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            from unnest(
+                ids,
+                holders,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            ) with ordinality
+                as b (job_id, holder_id, key, header, payload, label, unique_key, body, place)
+            where b.job_id = b.holder_id;
+            notify := notify and cardinality(ids) > 0;
+        end if;
+    end if;
 
     if leaf = 0 then
         insert into pgq.message_0 (
@@ -10864,7 +11266,9 @@ begin
         segment,
         attempt,
         priority,
-        label
+        label,
+        unique_key,
+        max_attempts
     )
     select
         b.job_id,
@@ -10876,15 +11280,19 @@ begin
         leaf,
         0,
         coalesce(enqueue_batch.priority, 0),
-        b.label
+        b.label,
+        b.unique_key,
+        enqueue_batch.max_attempts
     from (
         select
             unnest(ids) as job_id,
-            unnest(enqueue_batch.labels) as label
+            unnest(enqueue_batch.labels) as label,
+            unnest(enqueue_batch.unique_keys) as unique_key
     ) as b;
 
     return query
-    select unnest(ids), false;
+    select unnest(ids), false
+    where holders is null;
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);
@@ -10893,18 +11301,30 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    integer,
+    bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
-the same length; delay, run_at and priority are those of all. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels and unique_keys are
+optional and of the same length; delay, run_at, priority and max_attempts are those of all. An empty
+array adds nothing. What has the unique key of an unfinished job, or of an earlier one of the array,
+is left out, and has that job''s id with duplicate true; see enqueue.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_bury.sql
 
-create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean)
+create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean, error text)
 returns void
 language plpgsql
 volatile
@@ -10913,50 +11333,72 @@ as $$
 #variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
+    freed bigint[];
 begin
     with gone as (
         delete from pgq.job as j
         where j.job_id = any(_bury.job_ids)
         returning j.*
+    ),
+
+    buried as (
+        insert into pgq.dead_job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            segment,
+            priority,
+            attempt,
+            died_at,
+            label,
+            last_error,
+            unique_key,
+            max_attempts
+        )
+        select
+            g.job_id,
+            g.queue_id,
+            g.partition_id,
+            g.log_offset,
+            g.segment,
+            g.priority,
+            g.attempt - _bury.uncounted,
+            pgq._clock(),
+            g.label,
+            case
+                when _bury.error is not null then _bury.error
+                -- A nack has said why.
+                when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
+                -- It was redriven after it had ended in the same way.
+                when right(g.last_error, length(ran_out)) = ran_out then g.last_error
+                else concat_ws(E'\n', g.last_error, ran_out)
+            end,
+            g.unique_key,
+            g.max_attempts
+        from gone as g
     )
 
-    insert into pgq.dead_job (
-        job_id,
-        queue_id,
-        partition_id,
-        log_offset,
-        segment,
-        priority,
-        attempt,
-        died_at,
-        label,
-        last_error
-    )
-    select
-        g.job_id,
-        g.queue_id,
-        g.partition_id,
-        g.log_offset,
-        g.segment,
-        g.priority,
-        g.attempt - _bury.uncounted,
-        pgq._clock(),
-        g.label,
-        case
-            -- A nack has said why.
-            when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
-            -- It was redriven after it had ended in the same way.
-            when right(g.last_error, length(ran_out)) = ran_out then g.last_error
-            else concat_ws(E'\n', g.last_error, ran_out)
-        end
-    from gone as g;
+    select array_agg(g.job_id)
+    into freed
+    from gone as g
+    where g.unique_key is not null
+        and (
+            select q.unique_until
+            from pgq.queue as q
+            where q.queue_id = g.queue_id
+        ) is distinct from 'removed';
+
+    if freed is not null then
+        perform pgq._free_keys(freed);
+    end if;
 end
 $$;
 
-comment on function pgq._bury(bigint[], integer, boolean) is
+comment on function pgq._bury(bigint[], integer, boolean, text) is
 'Moves jobs, whose rows the caller has locked, to the dead ones. uncounted: deliveries that came to
 nothing; lost: whether a lease ran out, which is added to the error of the last nack; null: where
-the row has a lease token.';
+the row has a lease token; error: what the worker says instead; null: nothing.';
 
 -- ==== sql/queue/_bury_exhausted.sql
 
@@ -10974,13 +11416,13 @@ begin
         select j.job_id
         from pgq.job as j
         where j.job_id = any(_bury_exhausted.job_ids)
-            and j.attempt >= _bury_exhausted.max_attempts
+            and j.attempt >= coalesce(j.max_attempts, _bury_exhausted.max_attempts)
             and j.visible_at <= _bury_exhausted.moment
         for update skip locked
     );
 
     if cardinality(exhausted) > 0 then
-        perform pgq._bury(exhausted, 0, null);
+        perform pgq._bury(exhausted, 0, null, null);
     end if;
     return cardinality(exhausted);
 end
@@ -10988,7 +11430,7 @@ $$;
 
 comment on function pgq._bury_exhausted(bigint[], integer, timestamptz) is
 'Of these jobs, moves those that lost their worker on their last attempt to the dead ones, and
-returns how many.';
+returns how many. max_attempts: of those that have none of their own.';
 
 -- ==== sql/queue/_bury_front.sql
 
@@ -11011,7 +11453,7 @@ select pgq._bury_exhausted(
         from unnest(_bury_front.floor_times, _bury_front.floor_ids) with ordinality
             as f (floor_time, floor_id, place)
         cross join lateral (
-            select j.job_id, j.attempt
+            select j.job_id, j.attempt, j.max_attempts
             from pgq.job as j
             where j.queue_id = _bury_front.queue_id
                 and j.priority = f.place - 1
@@ -11020,7 +11462,7 @@ select pgq._bury_exhausted(
             order by j.visible_at, j.job_id
             limit 1000
         ) as k
-        where k.attempt >= _bury_front.max_attempts
+        where k.attempt >= coalesce(k.max_attempts, _bury_front.max_attempts)
         limit _bury_front.max_jobs
     ),
     _bury_front.max_attempts,
@@ -11033,6 +11475,30 @@ comment on function pgq._bury_front(
 ) is
 'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority,
 those among the 1000 that come first.';
+
+-- ==== sql/queue/_free_claimed.sql
+
+create function pgq._free_claimed(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(_free_claimed.job_ids)
+        and (
+            select q.unique_until
+            from pgq.queue as q
+            where q.queue_id = u.queue_id
+        ) = 'claimed';
+end
+$$;
+
+comment on function pgq._free_claimed(bigint[]) is
+'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
+claimed.';
 
 -- ==== sql/queue/_lock_floor.sql
 
@@ -11386,6 +11852,7 @@ declare
     keep_until timestamptz;
     places tid[];
     leaves integer[];
+    keyed bigint[];
     first integer := 1;
     last integer;
     leaf integer;
@@ -11488,20 +11955,23 @@ begin
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
     -- The limits stop the scan, and so the locking, as soon as there are enough.
     if _claim_jobs.label is null then
-        select array_agg(c.place), array_agg(c.segment)
-        into places, leaves
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null)
+        into places, leaves, keyed
         from (
-            select j.place, j.segment
+            select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as place, k.segment
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
                 from pgq.job as k
                 where k.queue_id = target_id
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                     and k.visible_at <= moment
                     and (k.expires_at is null or k.expires_at > moment)
-                    and k.attempt < most_attempts
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
                 order by k.visible_at, k.job_id
                 limit wanted
                 for update skip locked
@@ -11510,13 +11980,16 @@ begin
         ) as c;
     else
         -- The same by the index on the label; no other index knows the negative id.
-        select array_agg(c.place), array_agg(c.segment)
-        into places, leaves
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null)
+        into places, leaves, keyed
         from (
-            select j.place, j.segment
+            select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as place, k.segment
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
                 from pgq.job as k
                 where -k.queue_id = -target_id
                     and k.label = _claim_jobs.label
@@ -11524,7 +11997,7 @@ begin
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                     and k.visible_at <= moment
                     and (k.expires_at is null or k.expires_at > moment)
-                    and k.attempt < most_attempts
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
                 order by k.visible_at, k.job_id
                 limit wanted
                 for update skip locked
@@ -11550,7 +12023,7 @@ begin
             from unnest(common_times, common_ids) with ordinality
                 as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.attempt
+                select k.attempt, k.max_attempts
                 from pgq.job as k
                 where k.queue_id = target_id
                     and k.priority = f.priority - 1
@@ -11559,7 +12032,7 @@ begin
                 order by k.visible_at, k.job_id
                 limit 1
             ) as j
-            where j.attempt >= most_attempts
+            where j.attempt >= coalesce(j.max_attempts, most_attempts)
         )
     then
         perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
@@ -11601,7 +12074,9 @@ begin
                     last_attempt,
                     lease_token,
                     label,
-                    last_error
+                    last_error,
+                    unique_key,
+                    max_attempts
                 )
                 select
                     g.job_id,
@@ -11613,10 +12088,12 @@ begin
                     g.segment,
                     g.attempt + 1,
                     g.priority,
-                    g.attempt + 1 >= most_attempts,
+                    g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                     token,
                     g.label,
-                    g.last_error
+                    g.last_error,
+                    g.unique_key,
+                    g.max_attempts
                 from gone as g
             )
 
@@ -11659,7 +12136,9 @@ begin
                     last_attempt,
                     lease_token,
                     label,
-                    last_error
+                    last_error,
+                    unique_key,
+                    max_attempts
                 )
                 select
                     g.job_id,
@@ -11671,10 +12150,12 @@ begin
                     g.segment,
                     g.attempt + 1,
                     g.priority,
-                    g.attempt + 1 >= most_attempts,
+                    g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                     token,
                     g.label,
-                    g.last_error
+                    g.last_error,
+                    g.unique_key,
+                    g.max_attempts
                 from gone as g
             )
 
@@ -11718,7 +12199,9 @@ begin
                         last_attempt,
                         lease_token,
                         label,
-                        last_error
+                        last_error,
+                        unique_key,
+                        max_attempts
                     )
                     select
                         g.job_id,
@@ -11730,10 +12213,12 @@ begin
                         g.segment,
                         g.attempt + 1,
                         g.priority,
-                        g.attempt + 1 >= most_attempts,
+                        g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                         token,
                         g.label,
-                        g.last_error
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
                     from gone as g
                 )
 
@@ -11776,7 +12261,9 @@ begin
                         last_attempt,
                         lease_token,
                         label,
-                        last_error
+                        last_error,
+                        unique_key,
+                        max_attempts
                     )
                     select
                         g.job_id,
@@ -11788,10 +12275,12 @@ begin
                         g.segment,
                         g.attempt + 1,
                         g.priority,
-                        g.attempt + 1 >= most_attempts,
+                        g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                         token,
                         g.label,
-                        g.last_error
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
                     from gone as g
                 )
 
@@ -11837,7 +12326,9 @@ begin
                             last_attempt,
                             lease_token,
                             label,
-                            last_error
+                            last_error,
+                            unique_key,
+                            max_attempts
                         )
                         select
                             g.job_id,
@@ -11849,10 +12340,12 @@ begin
                             g.segment,
                             g.attempt + 1,
                             g.priority,
-                            g.attempt + 1 >= most_attempts,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                             token,
                             g.label,
-                            g.last_error
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
                         from gone as g
                     )
 
@@ -11895,7 +12388,9 @@ begin
                             last_attempt,
                             lease_token,
                             label,
-                            last_error
+                            last_error,
+                            unique_key,
+                            max_attempts
                         )
                         select
                             g.job_id,
@@ -11907,10 +12402,12 @@ begin
                             g.segment,
                             g.attempt + 1,
                             g.priority,
-                            g.attempt + 1 >= most_attempts,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                             token,
                             g.label,
-                            g.last_error
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
                         from gone as g
                     )
 
@@ -11955,7 +12452,9 @@ begin
                             last_attempt,
                             lease_token,
                             label,
-                            last_error
+                            last_error,
+                            unique_key,
+                            max_attempts
                         )
                         select
                             g.job_id,
@@ -11967,10 +12466,12 @@ begin
                             g.segment,
                             g.attempt + 1,
                             g.priority,
-                            g.attempt + 1 >= most_attempts,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                             token,
                             g.label,
-                            g.last_error
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
                         from gone as g
                     )
 
@@ -12013,7 +12514,9 @@ begin
                             last_attempt,
                             lease_token,
                             label,
-                            last_error
+                            last_error,
+                            unique_key,
+                            max_attempts
                         )
                         select
                             g.job_id,
@@ -12025,10 +12528,12 @@ begin
                             g.segment,
                             g.attempt + 1,
                             g.priority,
-                            g.attempt + 1 >= most_attempts,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                             token,
                             g.label,
-                            g.last_error
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
                         from gone as g
                     )
 
@@ -12076,7 +12581,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12088,10 +12595,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12134,7 +12643,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12146,10 +12657,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12194,7 +12707,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12206,10 +12721,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12252,7 +12769,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12264,10 +12783,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12314,7 +12835,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12326,10 +12849,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12372,7 +12897,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12384,10 +12911,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12432,7 +12961,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12444,10 +12975,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12490,7 +13023,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12502,10 +13037,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12551,7 +13088,9 @@ begin
                         last_attempt,
                         lease_token,
                         label,
-                        last_error
+                        last_error,
+                        unique_key,
+                        max_attempts
                     )
                     select
                         g.job_id,
@@ -12563,10 +13102,12 @@ begin
                         g.segment,
                         g.attempt + 1,
                         g.priority,
-                        g.attempt + 1 >= $3,
+                        g.attempt + 1 >= coalesce(g.max_attempts, $3),
                         $4,
                         g.label,
-                        g.last_error
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
                     from gone as g
                 )
 
@@ -12594,7 +13135,13 @@ begin
         first := last + 1;
     end loop;
 
-    if raising then
+    if raising or keyed is not null then
+        if keyed is not null then
+            perform pgq._free_claimed(keyed);
+        end if;
+        if not raising then
+            return;
+        end if;
         if _claim_jobs.label is null or (raised_at is null and places is null) then
             perform pgq._raise_floor(target_id, moment);
         else
@@ -12647,6 +13194,9 @@ declare
     job_error text;
     was_leased boolean;
     keep_until timestamptz;
+    job_key text;
+    job_attempts integer;
+    special boolean;
 begin
     if claim_job.lease is not null then
         perform pgq._check_interval('lease', claim_job.lease, false);
@@ -12703,7 +13253,12 @@ begin
             j.label,
             j.last_error,
             j.lease_token is not null,
-            pgq._clock() + keep
+            pgq._clock() + keep,
+            j.unique_key,
+            j.max_attempts,
+            not fresh
+            or j.unique_key is not null
+            or j.attempt >= coalesce(j.max_attempts, most_attempts)
         into
             number,
             store_id,
@@ -12714,7 +13269,10 @@ begin
             job_label,
             job_error,
             was_leased,
-            keep_until;
+            keep_until,
+            job_key,
+            job_attempts,
+            special;
 
         if found then
             insert into pgq.job (
@@ -12730,7 +13288,9 @@ begin
                 last_attempt,
                 lease_token,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             values (
                 number,
@@ -12742,15 +13302,17 @@ begin
                 leaf,
                 delivery,
                 0,
-                delivery >= most_attempts,
+                delivery >= coalesce(job_attempts, most_attempts),
                 token,
                 job_label,
-                job_error
+                job_error,
+                job_key,
+                job_attempts
             );
 
-            if delivery > most_attempts or not fresh then
-                if delivery > most_attempts then
-                    perform pgq._bury(array[number], 1, was_leased);
+            if special then
+                if delivery > coalesce(job_attempts, most_attempts) then
+                    perform pgq._bury(array[number], 1, was_leased, null);
 
                     return query
                     select c.*
@@ -12765,7 +13327,12 @@ begin
                     return;
                 end if;
 
-                perform pgq._raise_floor(target_id, moment);
+                if job_key is not null then
+                    perform pgq._free_claimed(array[number]);
+                end if;
+                if not fresh then
+                    perform pgq._raise_floor(target_id, moment);
+                end if;
             end if;
 
             if leaf = 0 then
@@ -13279,7 +13846,9 @@ begin
 
             select
                 array_agg(g.job_id),
-                array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 0)
+                array_agg(row(g.*)::pgq.job) filter (
+                    where (archive and g.segment <> 0) or g.unique_key is not null
+                )
             from gone as g
             into ended, others;
         elsif leaf = 1 then
@@ -13323,7 +13892,9 @@ begin
 
             select
                 array_agg(g.job_id),
-                array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 1)
+                array_agg(row(g.*)::pgq.job) filter (
+                    where (archive and g.segment <> 1) or g.unique_key is not null
+                )
             from gone as g
             into ended, others;
         elsif leaf <= 3 then
@@ -13368,7 +13939,9 @@ begin
 
                 select
                     array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 2)
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where (archive and g.segment <> 2) or g.unique_key is not null
+                    )
                 from gone as g
                 into ended, others;
             else
@@ -13412,7 +13985,9 @@ begin
 
                 select
                     array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 3)
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where (archive and g.segment <> 3) or g.unique_key is not null
+                    )
                 from gone as g
                 into ended, others;
             end if;
@@ -13459,7 +14034,9 @@ begin
 
                     select
                         array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 4)
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 4) or g.unique_key is not null
+                        )
                     from gone as g
                     into ended, others;
                 else
@@ -13503,7 +14080,9 @@ begin
 
                     select
                         array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 5)
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 5) or g.unique_key is not null
+                        )
                     from gone as g
                     into ended, others;
                 end if;
@@ -13549,7 +14128,9 @@ begin
 
                     select
                         array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 6)
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 6) or g.unique_key is not null
+                        )
                     from gone as g
                     into ended, others;
                 else
@@ -13593,7 +14174,9 @@ begin
 
                     select
                         array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 7)
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 7) or g.unique_key is not null
+                        )
                     from gone as g
                     into ended, others;
                 end if;
@@ -13642,7 +14225,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 8)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 8) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     else
@@ -13686,7 +14271,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 9)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 9) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     end if;
@@ -13732,7 +14319,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 10)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 10) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     else
@@ -13776,7 +14365,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 11)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 11) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     end if;
@@ -13824,7 +14415,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 12)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 12) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     else
@@ -13868,7 +14461,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 13)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 13) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     end if;
@@ -13914,7 +14509,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 14)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 14) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     else
@@ -13958,7 +14555,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 15)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 15) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     end if;
@@ -14006,7 +14605,9 @@ begin
 
                 select
                     array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (where $6 and g.segment <> %1$s)
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where ($6 and g.segment <> %1$s) or g.unique_key is not null
+                    )
                 from gone as g
             $leaf$, leaf)
             into ended, others
@@ -14040,7 +14641,15 @@ begin
                 o.last_error,
                 nullif(o.partition_id, store_id),
                 case when o.partition_id <> store_id then o.log_offset end
-            from unnest(others) as o;
+            from unnest(others) as o
+            where archive
+                and o.segment <> leaf;
+
+            perform pgq._free_keys(array(
+                select o.job_id
+                from unnest(others) as o
+                where o.unique_key is not null
+            ));
         end if;
 
         return query
@@ -14137,6 +14746,9 @@ declare
     job_error text;
     was_leased boolean;
     keep_until timestamptz;
+    job_key text;
+    job_attempts integer;
+    special boolean;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;
@@ -14167,9 +14779,11 @@ begin
     where q.queue = finish_and_claim.queue collate "C";
 
     if cardinality(finish_and_claim.job_ids) = 1 then
+        -- Not one that has a unique key, which _finish takes away as well.
         delete from pgq.job as j
         where j.job_id = finish_and_claim.job_ids[1]
             and j.lease_token = finish_and_claim.lease_token
+            and j.unique_key is null
         returning
             j.queue_id,
             j.segment,
@@ -14694,7 +15308,12 @@ begin
             j.label,
             j.last_error,
             j.lease_token is not null,
-            pgq._clock() + keep
+            pgq._clock() + keep,
+            j.unique_key,
+            j.max_attempts,
+            not fresh
+            or j.unique_key is not null
+            or j.attempt >= coalesce(j.max_attempts, most_attempts)
         into
             number,
             store_id,
@@ -14705,7 +15324,10 @@ begin
             job_label,
             job_error,
             was_leased,
-            keep_until;
+            keep_until,
+            job_key,
+            job_attempts,
+            special;
 
         if found then
             insert into pgq.job (
@@ -14721,7 +15343,9 @@ begin
                 last_attempt,
                 lease_token,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             values (
                 number,
@@ -14733,15 +15357,17 @@ begin
                 leaf,
                 delivery,
                 0,
-                delivery >= most_attempts,
+                delivery >= coalesce(job_attempts, most_attempts),
                 token,
                 job_label,
-                job_error
+                job_error,
+                job_key,
+                job_attempts
             );
 
-            if delivery > most_attempts or not fresh then
-                if delivery > most_attempts then
-                    perform pgq._bury(array[number], 1, was_leased);
+            if special then
+                if delivery > coalesce(job_attempts, most_attempts) then
+                    perform pgq._bury(array[number], 1, was_leased, null);
 
                     return query
                     select c.*
@@ -14756,7 +15382,12 @@ begin
                     return;
                 end if;
 
-                perform pgq._raise_floor(target_id, moment);
+                if job_key is not null then
+                    perform pgq._free_claimed(array[number]);
+                end if;
+                if not fresh then
+                    perform pgq._raise_floor(target_id, moment);
+                end if;
             end if;
 
             if leaf = 0 then
@@ -15143,9 +15774,11 @@ declare
     own_store_id bigint;
 begin
     -- What _finish does for many, in plain statements: for one job they take less time.
+    -- Not one that has a unique key, which _finish takes away as well.
     delete from pgq.job as j
     where j.job_id = ack.job_id
         and j.lease_token = ack.lease_token
+        and j.unique_key is null
     returning
         j.queue_id,
         j.segment,
@@ -15625,8 +16258,8 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the row was replaced by a new one while this statement waited: by a
-    -- heartbeat of the same worker, say. _finish looks again.
+    -- Not found may mean that the job has a unique key, or that the row was replaced by a new one
+    -- while this statement waited: by a heartbeat of the same worker, say. _finish looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (
         select
@@ -15786,9 +16419,49 @@ $$;
 comment on function pgq._retry_delay(integer, interval, interval, double precision) is
 'The delay before the retry that follows an attempt: doubling, with a cap and some jitter on top.';
 
+-- ==== sql/queue/_return_keys.sql
+
+create function pgq._return_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wish record;
+begin
+    for wish in
+        select j.job_id, j.queue_id, j.unique_key
+        from pgq.job as j
+        where j.job_id = any(_return_keys.job_ids)
+        order by j.unique_key, j.job_id
+    loop
+        continue when pgq._take_key(
+            wish.queue_id, wish.unique_key, wish.job_id, false
+        ) = wish.job_id;
+
+        -- Nobody else sees the row yet.
+        update pgq.job as j
+        set unique_key = null
+        where j.job_id = wish.job_id;
+    end loop;
+end
+$$;
+
+comment on function pgq._return_keys(bigint[]) is
+'Gives jobs that wait again the unique keys that a claim took from them; those whose key another job
+has by now go on without one. The caller has written their rows.';
+
 -- ==== sql/queue/_nack.sql
 
-create function pgq._nack(job_ids bigint[], lease_token uuid, delay interval, error text)
+create function pgq._nack(
+    job_ids bigint[],
+    lease_token uuid,
+    delay interval,
+    error text,
+    uncounted integer
+)
 returns setof bigint
 language plpgsql
 volatile
@@ -15799,6 +16472,7 @@ declare
     rest bigint[] := _nack.job_ids;
     returned bigint[];
     exhausted bigint[];
+    keyed bigint[];
 begin
     if _nack.delay is not null then
         perform pgq._check_interval('delay', _nack.delay, true);
@@ -15846,7 +16520,9 @@ begin
                 attempt,
                 priority,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             select
                 g.job_id,
@@ -15867,24 +16543,36 @@ begin
                     interval '0'
                 ),
                 g.segment,
-                g.attempt,
+                g.attempt - _nack.uncounted,
                 g.priority,
                 g.label,
-                coalesce(_nack.error, g.last_error)
+                coalesce(_nack.error, g.last_error),
+                g.unique_key,
+                g.max_attempts
             from gone as g
             returning
                 job_id,
-                attempt >= (
-                    select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id
+                unique_key,
+                attempt >= coalesce(
+                    max_attempts,
+                    (select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id)
                 ) as exhausted
         )
 
-        select array_agg(b.job_id), array_agg(b.job_id) filter (where b.exhausted)
-        into returned, exhausted
+        select
+            array_agg(b.job_id),
+            array_agg(b.job_id) filter (where b.exhausted),
+            array_agg(b.job_id) filter (
+                where b.unique_key is not null and b.exhausted is not true
+            )
+        into returned, exhausted, keyed
         from given_back as b;
 
         if exhausted is not null then
-            perform pgq._bury(exhausted, 0, false);
+            perform pgq._bury(exhausted, 0, false, null);
+        end if;
+        if keyed is not null then
+            perform pgq._return_keys(keyed);
         end if;
 
         return query
@@ -15902,9 +16590,9 @@ begin
 end
 $$;
 
-comment on function pgq._nack(bigint[], uuid, interval, text) is
+comment on function pgq._nack(bigint[], uuid, interval, text, integer) is
 'Gives jobs whose lease token is current back to their queue, or to the dead ones when their
-attempts are used up, and returns their ids.';
+attempts are used up, and returns their ids. uncounted: 1 where this attempt does not count.';
 
 -- ==== sql/queue/nack.sql
 
@@ -15931,7 +16619,9 @@ begin
 
     return exists (
         select
-        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C")
+        from pgq._nack(
+            array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C", 0
+        )
     );
 end
 $$;
@@ -15972,7 +16662,11 @@ begin
     return query
     select n
     from pgq._nack(
-        nack_batch.job_ids, nack_batch.lease_token, nack_batch.delay, nack_batch.error collate "C"
+        nack_batch.job_ids,
+        nack_batch.lease_token,
+        nack_batch.delay,
+        nack_batch.error collate "C",
+        0
     ) as n;
 end
 $$;
@@ -15982,6 +16676,434 @@ comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
 See nack.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad delay, or job_ids of
 several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+-- ==== sql/queue/release_job.sql
+
+create function pgq.release_job(job_id bigint, lease_token uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_lease(release_job.job_id, release_job.lease_token);
+
+    return exists (
+        select
+        from pgq._nack(
+            array[release_job.job_id], release_job.lease_token, interval '0', null, 1
+        )
+    );
+end
+$$;
+
+comment on function pgq.release_job(bigint, uuid) is
+'Gives a job back unused; false when the caller does not hold it any more.
+It is for a worker that stops before it has begun: the job is due at once, this attempt does not
+count, and its last error stays. A job that failed is given back by nack. False, and nothing
+changed: the token is not that of the latest claim, or the job is finished already. A lease that
+has run out still counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+-- ==== sql/queue/release_job_batch.sql
+
+create function pgq.release_job_batch(job_ids bigint[], lease_token uuid)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_leases(release_job_batch.job_ids, release_job_batch.lease_token);
+
+    return query
+    select n
+    from pgq._nack(
+        release_job_batch.job_ids, release_job_batch.lease_token, interval '0', null, 1
+    ) as n;
+end
+$$;
+
+comment on function pgq.release_job_batch(bigint[], uuid) is
+'Gives jobs of one claim back unused, and returns the ids of those given back; see release_job.
+An id that is missing in the answer was not this worker''s any more.
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 job_ids of several
+dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+-- ==== sql/queue/reject_job.sql
+
+create function pgq.reject_job(job_id bigint, lease_token uuid, error text default null)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+begin
+    perform pgq._check_lease(reject_job.job_id, reject_job.lease_token);
+
+    held := pgq._lock_leased(reject_job.job_id, reject_job.lease_token);
+    if held.job_id is null then
+        return false;
+    end if;
+
+    perform pgq._bury(array[reject_job.job_id], 0, false, reject_job.error collate "C");
+    return true;
+end
+$$;
+
+comment on function pgq.reject_job(bigint, uuid, text) is
+'Makes a job a dead letter now; false when the caller does not hold it any more.
+It is for a job that no attempt can do, whatever attempts it has left. error: what is wrong with it;
+null: the error of the last nack stays. redrive puts it back. False, and nothing changed: the token
+is not that of the latest claim, or the job is finished already. A lease that has run out still
+counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+-- ==== sql/queue/cancel_job.sql
+
+create function pgq.cancel_job(job_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    gone pgq.job;
+begin
+    if cancel_job.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+
+    -- What is not found may have been replaced by a new row while this statement waited. Above READ
+    -- COMMITTED that it is not there has to be proved.
+    loop
+        delete from pgq.job as j
+        where j.job_id = cancel_job.job_id
+        returning j.*
+        into gone;
+
+        exit when found;
+        perform pgq._still_leased(array[cancel_job.job_id], null);
+        if not exists (select from pgq.job as j where j.job_id = cancel_job.job_id) then
+            return false;
+        end if;
+    end loop;
+
+    -- By way of the parent, which locks the leaf that gets the row and no others.
+    insert into pgq.job_archive (
+        job_id,
+        queue_id,
+        ended_at,
+        segment,
+        attempt,
+        outcome,
+        label,
+        last_error,
+        partition_id,
+        log_offset
+    )
+    select
+        gone.job_id,
+        gone.queue_id,
+        pgq._clock(),
+        gone.segment,
+        gone.attempt,
+        'cancelled',
+        gone.label,
+        gone.last_error,
+        nullif(gone.partition_id, q.partition_id),
+        case when gone.partition_id <> q.partition_id then gone.log_offset end
+    from pgq.queue as q
+    where q.queue_id = gone.queue_id
+        and q.archive;
+
+    if gone.unique_key is not null then
+        perform pgq._free_keys(array[gone.job_id]);
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq.cancel_job(bigint) is
+'Cancels a job that is not finished; false when there is none of this id.
+Nobody gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
+archive_job, which is false then; what it has done by then it has done. The queue notes it among the
+archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished,
+cancelled or expired already, or a dead letter, or was never there. It may wait for the transaction
+that has the row of the job: of a worker that claims it or finishes it.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+-- ==== sql/queue/get_job.sql
+
+create function pgq.get_job(job_id bigint)
+returns setof pgq.job_info
+language plpgsql
+stable
+parallel safe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+    info pgq.job_info;
+    moment timestamptz := pgq._clock();
+begin
+    if get_job.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+
+    select j.*
+    into held
+    from pgq.job as j
+    where j.job_id = get_job.job_id;
+
+    if found then
+        info.expires_at := held.expires_at;
+        if held.lease_token is not null and held.visible_at > moment then
+            info.state := 'leased';
+            info.leased_until := held.visible_at;
+        else
+            info.state := case
+                when held.expires_at <= moment then 'expired'
+                when held.visible_at <= moment then 'ready'
+                else 'delayed'
+            end;
+            info.due_at := held.visible_at;
+        end if;
+    else
+        select
+            d.job_id,
+            d.queue_id,
+            d.partition_id,
+            d.log_offset,
+            d.segment,
+            d.priority,
+            d.attempt,
+            d.label,
+            d.last_error,
+            d.unique_key,
+            d.max_attempts,
+            d.died_at,
+            'dead'
+        into
+            held.job_id,
+            held.queue_id,
+            held.partition_id,
+            held.log_offset,
+            held.segment,
+            held.priority,
+            held.attempt,
+            held.label,
+            held.last_error,
+            held.unique_key,
+            held.max_attempts,
+            info.died_at,
+            info.state
+        from pgq.dead_job as d
+        where d.job_id = get_job.job_id;
+    end if;
+
+    select q.queue, coalesce(held.max_attempts, q.max_attempts)
+    into info.queue, info.max_attempts
+    from pgq.queue as q
+    where q.queue_id = held.queue_id;
+
+    -- Of a queue that was dropped there are no jobs.
+    if info.queue is null then
+        return;
+    end if;
+
+    if held.segment = 0 then
+        select m.published_at, m.key, m.headers, m.payload, m.body
+        from pgq.message_0 as m
+        where m.partition_id = held.partition_id
+            and m.log_offset = held.log_offset
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+    elsif held.segment = 1 then
+        select m.published_at, m.key, m.headers, m.payload, m.body
+        from pgq.message_1 as m
+        where m.partition_id = held.partition_id
+            and m.log_offset = held.log_offset
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+    elsif held.segment <= 3 then
+        if held.segment <= 2 then
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_2 as m
+            where m.partition_id = held.partition_id
+                and m.log_offset = held.log_offset
+            into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+        else
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_3 as m
+            where m.partition_id = held.partition_id
+                and m.log_offset = held.log_offset
+            into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+        end if;
+    elsif held.segment <= 7 then
+        if held.segment <= 5 then
+            if held.segment <= 4 then
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_4 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            else
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_5 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            end if;
+        else
+            if held.segment <= 6 then
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_6 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            else
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_7 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            end if;
+        end if;
+    elsif held.segment <= 15 then
+        if held.segment <= 11 then
+            if held.segment <= 9 then
+                if held.segment <= 8 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_8 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_9 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            else
+                if held.segment <= 10 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_10 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_11 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            end if;
+        else
+            if held.segment <= 13 then
+                if held.segment <= 12 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_12 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_13 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            else
+                if held.segment <= 14 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_14 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_15 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset = $2
+        $leaf$, held.segment)
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body
+        using held.partition_id, held.log_offset;
+    end if;
+
+    -- The snapshot may be from before cleanup moved the payload to another segment.
+    if info.enqueued_at is null and not pgq._is_kept(held.segment) then
+        raise exception 'the payload of job % was moved while it was being read', get_job.job_id
+            using errcode = '40001',
+                hint = 'Try again.';
+    end if;
+
+    info.job_id := held.job_id;
+    info.priority := held.priority;
+    info.attempt := held.attempt;
+    info.label := held.label;
+    info.unique_key := held.unique_key;
+    info.last_error := held.last_error;
+    return next info;
+end
+$$;
+
+comment on function pgq.get_job(bigint) is
+'A job that is not finished, or a dead letter, with its content; no row when there is none.
+state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
+here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
+there, since an index on it would cost every ack.
+Errors: 22004 a required argument is null, 40001 cleanup moved the content while it was being read
+(try again).';
 
 -- ==== sql/queue/_extend_lease.sql
 
@@ -16033,7 +17155,9 @@ begin
                 last_attempt,
                 lease_token,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             select
                 g.job_id,
@@ -16055,7 +17179,9 @@ begin
                 g.last_attempt,
                 g.lease_token,
                 g.label,
-                g.last_error
+                g.last_error,
+                g.unique_key,
+                g.max_attempts
             from gone as g
             returning job_id
         )
@@ -16183,6 +17309,8 @@ as $$
 declare
     target pgq.queue;
     letters bigint[];
+    keyed bigint[];
+    unique_keys text[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -16209,7 +17337,12 @@ begin
 
     -- In the order of their ids, as everywhere where several are locked.
     letters := case
-        when redrive.job_id is not null then array[redrive.job_id]
+        when redrive.job_id is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.job_id = redrive.job_id
+            for update
+        )
         else array(
             select d.job_id
             from pgq.dead_job as d
@@ -16218,6 +17351,28 @@ begin
             for update
         )
     end;
+
+    -- A letter whose unique key another job has stays where it is.
+    select
+        array_agg(d.job_id),
+        array_agg(d.unique_key)
+    into keyed, unique_keys
+    from pgq.dead_job as d
+    where d.job_id = any(letters)
+        and d.queue_id + 0 = target.queue_id
+        and d.unique_key is not null;
+    if keyed is not null then
+        letters := array(
+            select r.job_id
+            from unnest(letters) as r (job_id)
+            except
+            select k.job_id
+            from unnest(
+                keyed, pgq._take_keys(target.queue_id, unique_keys, keyed, false)
+            ) as k (job_id, holder_id)
+            where k.holder_id <> k.job_id
+        );
+    end if;
 
     -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
     -- index, for the same reason.
@@ -16239,7 +17394,9 @@ begin
         attempt,
         priority,
         label,
-        last_error
+        last_error,
+        unique_key,
+        max_attempts
     )
     select
         r.job_id,
@@ -16252,7 +17409,9 @@ begin
         0,
         r.priority,
         r.label,
-        r.last_error
+        r.last_error,
+        r.unique_key,
+        r.max_attempts
     from revived as r;
     get diagnostics redriven = row_count;
 
@@ -16263,7 +17422,9 @@ $$;
 comment on function pgq.redrive(text, bigint, boolean) is
 'Puts dead letters back into their queue and returns how many.
 job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
-before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
+before them and the whole job_ttl from now on. A letter stays one while another job has its
+unique_key: two unfinished jobs of one key there are never. 0: the job is not a dead letter of this
+queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
 or both, 25001 not under READ COMMITTED.';
 
@@ -16741,6 +17902,15 @@ begin
         from expired as e
         inner join pgq.queue as q on q.queue_id = e.queue_id
         where q.archive
+    ),
+
+    freed as (
+        delete from pgq.unique_job as u
+        where u.job_id = any(array(
+            select e.job_id
+            from expired as e
+            where e.unique_key is not null
+        ))
     )
 
     select 'jobs expired', q.queue::text, count(*)
@@ -16809,13 +17979,14 @@ begin
                 array_agg(j.job_id) filter (
                     where j.queue_id = note.queue_id
                     and j.attempt >= q.max_attempts
+                    and j.max_attempts is null
                     and not j.last_attempt
                 ),
                 '{}'
             )
         into seen, last_id, wanted
         from (
-            select k.job_id, k.queue_id, k.attempt, k.last_attempt
+            select k.job_id, k.queue_id, k.attempt, k.last_attempt, k.max_attempts
             from pgq.job as k
             where k.job_id > note.marked_id
             order by k.job_id
@@ -16895,7 +18066,7 @@ begin
             where j.last_attempt
                 and j.visible_at <= _bury_lost.moment
                 -- It may have been raised since.
-                and j.attempt >= p.max_attempts
+                and j.attempt >= coalesce(j.max_attempts, p.max_attempts)
             order by j.visible_at
             limit _bury_lost.max_jobs
         ) as l
@@ -17181,7 +18352,16 @@ begin
         deleted as (
             delete from pgq.dead_job as d
             where d.job_id = any(array(select o.job_id from old as o))
-            returning d.queue_id
+            returning d.job_id, d.queue_id, d.unique_key
+        ),
+
+        freed as (
+            delete from pgq.unique_job as u
+            where u.job_id = any(array(
+                select r.job_id
+                from deleted as r
+                where r.unique_key is not null
+            ))
         )
 
         select 'dead letters removed', q.queue::text, count(*)
@@ -17240,6 +18420,31 @@ begin
         select e.job_id
         from having_letters as h
         inner join pgq.dead_job as e on e.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    with recursive having_keys as (
+        (select u.queue_id from pgq.unique_job as u order by u.queue_id limit 1)
+        union all
+        select (
+            select u.queue_id
+            from pgq.unique_job as u
+            where u.queue_id > h.queue_id
+            order by u.queue_id
+            limit 1
+        )
+        from having_keys as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.unique_job as u
+    where u.job_id = any(array(
+        select v.job_id
+        from having_keys as h
+        inner join pgq.unique_job as v on v.queue_id = h.queue_id
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
         limit batch
     ));
@@ -22800,13 +24005,15 @@ left join pgq.message as m
     and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
-'Jobs that were finished or have expired, until they are older than the retention of their queue.';
+'Jobs that were finished or cancelled or have expired, until they are older than the retention of
+their queue.';
 comment on column pgq.archived_jobs.queue is 'The queue.';
 comment on column pgq.archived_jobs.job_id is 'The id of the job.';
-comment on column pgq.archived_jobs.outcome is 'acked, expired, or what archive_job was told.';
+comment on column pgq.archived_jobs.outcome is
+'acked, expired, cancelled, or what archive_job was told.';
 comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
-comment on column pgq.archived_jobs.ended_at is 'When it was finished or expired.';
+comment on column pgq.archived_jobs.ended_at is 'When it was finished or cancelled, or expired.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';

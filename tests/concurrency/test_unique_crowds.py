@@ -109,7 +109,7 @@ def test_ten_thousand_keys(shared_connect: Connect, connection: Session) -> None
     sessions = [shared_connect(autocommit=True) for _ in range(2)]
 
     def produce(session: Session, mine: list[str]) -> list[tuple[int, bool]]:
-        made = session.enqueue_batch(queue=queue, payloads=mine, unique_keys=mine)
+        made = session.enqueue_batch(queue=queue, payloads=[0] * len(mine), unique_keys=mine)
         return [tuple(each) for each in made]
 
     with ThreadPoolExecutor(2) as pool:

@@ -120,7 +120,7 @@ def test_a_batch(connection: Session, queue: str) -> None:
     number, _ = add(connection, queue, "b")
     made = connection.enqueue_batch(
         queue=queue,
-        payloads=["c", "b", "none", "a", "c again", "none again"],
+        payloads=[Jsonb(each) for each in ("c", "b", "none", "a", "c again", "none again")],
         unique_keys=["c", "b", None, "a", "c", None],
         keys=list("uvwxyz"),
         headers=[Jsonb({"n": n}) for n in range(6)],

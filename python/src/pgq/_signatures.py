@@ -64,6 +64,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "backoff_jitter": "double precision",
             "archive": "boolean",
             "notify": "boolean",
+            "unique_until": "text",
             "no_limit": "text[]",
         },
         required=frozenset({"queue"}),
@@ -143,6 +144,13 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset(),
         returns="row",
+    ),
+    "cancel_job": Signature(
+        arguments={
+            "job_id": "bigint",
+        },
+        required=frozenset({"job_id"}),
+        returns="scalar",
     ),
     "check_range": Signature(
         arguments={
@@ -232,6 +240,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "backoff_jitter": "double precision",
             "archive": "boolean",
             "notify": "boolean",
+            "unique_until": "text",
             "no_limit": "text[]",
         },
         required=frozenset({"queue"}),
@@ -309,6 +318,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "run_at": "timestamp with time zone",
             "priority": "integer",
             "label": "text",
+            "unique_key": "text",
+            "max_attempts": "integer",
             "body": "bytea",
         },
         required=frozenset({"queue"}),
@@ -324,6 +335,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "run_at": "timestamp with time zone",
             "priority": "integer",
             "labels": "text[]",
+            "unique_keys": "text[]",
+            "max_attempts": "integer",
             "bodies": "bytea[]",
         },
         required=frozenset({"queue"}),
@@ -408,6 +421,13 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"job_id", "lease_token", "effect"}),
         returns="scalar",
+    ),
+    "get_job": Signature(
+        arguments={
+            "job_id": "bigint",
+        },
+        required=frozenset({"job_id"}),
+        returns="row",
     ),
     "list_groups": Signature(
         arguments={
@@ -539,6 +559,31 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"queue"}),
         returns="scalar",
+    ),
+    "reject_job": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+            "error": "text",
+        },
+        required=frozenset({"job_id", "lease_token"}),
+        returns="scalar",
+    ),
+    "release_job": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+        },
+        required=frozenset({"job_id", "lease_token"}),
+        returns="scalar",
+    ),
+    "release_job_batch": Signature(
+        arguments={
+            "job_ids": "bigint[]",
+            "lease_token": "uuid",
+        },
+        required=frozenset({"job_ids", "lease_token"}),
+        returns="rows",
     ),
     "release_poll": Signature(
         arguments={

@@ -30,6 +30,7 @@ class Queues(Calling):
         backoff_jitter: float | None = None,
         archive: bool | None = None,
         notify: bool | None = None,
+        unique_until: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
@@ -54,6 +55,7 @@ class Queues(Calling):
             backoff_jitter=backoff_jitter,
             archive=archive,
             notify=notify,
+            unique_until=unique_until,
             no_limit=no_limit,
         )
 
@@ -71,6 +73,7 @@ class Queues(Calling):
         backoff_jitter: float | None = None,
         archive: bool | None = None,
         notify: bool | None = None,
+        unique_until: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
@@ -92,6 +95,7 @@ class Queues(Calling):
             backoff_jitter=backoff_jitter,
             archive=archive,
             notify=notify,
+            unique_until=unique_until,
             no_limit=no_limit,
         )
 
