@@ -9348,7 +9348,7 @@ as $$
 #variable_conflict use_column
 begin
     if length(_check_unique_key.unique_key) not between 1 and 255 then
-        raise exception 'a unique key must have 1 to 255 characters'
+        raise exception 'argument "unique_key" must have 1 to 255 characters'
             using errcode = '22023';
     end if;
 end
@@ -9381,8 +9381,15 @@ begin
                 );
     end if;
 
-    perform pgq._check_unique_key(k.unique_key)
-    from unnest(_check_unique_keys.unique_keys) as k (unique_key);
+    if exists (
+        select
+        from unnest(_check_unique_keys.unique_keys) as k (unique_key)
+        where length(k.unique_key) not between 1 and 255
+    )
+    then
+        raise exception 'argument "unique_keys" must contain texts of 1 to 255 characters'
+            using errcode = '22023';
+    end if;
 end
 $$;
 
@@ -17082,7 +17089,8 @@ begin
 
     -- The snapshot may be from before cleanup moved the payload to another segment.
     if info.enqueued_at is null and not pgq._is_kept(held.segment) then
-        raise exception 'the payload of job % was moved while it was being read', get_job.job_id
+        raise exception 'retention moved the payload of job % while it was being read',
+            get_job.job_id
             using errcode = '40001',
                 hint = 'Try again.';
     end if;
@@ -17102,8 +17110,8 @@ comment on function pgq.get_job(bigint) is
 state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
 here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
 there, since an index on it would cost every ack.
-Errors: 22004 a required argument is null, 40001 cleanup moved the content while it was being read
-(try again).';
+Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
+again).';
 
 -- ==== sql/queue/_extend_lease.sql
 

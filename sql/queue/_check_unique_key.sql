@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if length(_check_unique_key.unique_key) not between 1 and 255 then
-        raise exception 'a unique key must have 1 to 255 characters'
+        raise exception 'argument "unique_key" must have 1 to 255 characters'
             using errcode = '22023';
     end if;
 end

@@ -20,8 +20,15 @@ begin
                 );
     end if;
 
-    perform pgq._check_unique_key(k.unique_key)
-    from unnest(_check_unique_keys.unique_keys) as k (unique_key);
+    if exists (
+        select
+        from unnest(_check_unique_keys.unique_keys) as k (unique_key)
+        where length(k.unique_key) not between 1 and 255
+    )
+    then
+        raise exception 'argument "unique_keys" must contain texts of 1 to 255 characters'
+            using errcode = '22023';
+    end if;
 end
 $$;
 

@@ -92,7 +92,8 @@ begin
 
     -- The snapshot may be from before cleanup moved the payload to another segment.
     if info.enqueued_at is null and not pgq._is_kept(held.segment) then
-        raise exception 'the payload of job % was moved while it was being read', get_job.job_id
+        raise exception 'retention moved the payload of job % while it was being read',
+            get_job.job_id
             using errcode = '40001',
                 hint = 'Try again.';
     end if;
@@ -112,5 +113,5 @@ comment on function pgq.get_job(bigint) is
 state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
 here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
 there, since an index on it would cost every ack.
-Errors: 22004 a required argument is null, 40001 cleanup moved the content while it was being read
-(try again).';
+Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
+again).';
