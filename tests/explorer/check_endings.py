@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from explorer.database import Link
 from explorer.history import Event, History
 from explorer.known_jobs import FINISHED
@@ -16,7 +18,7 @@ def check_endings(history: History, link: Link) -> None:
     left = {
         row["job_id"]: row
         for row in link.rows(
-            "select q.queue, q.unique_until, j.job_id, j.unique_key, j.lease_token is null as waits"
+            "select q.queue, q.unique_until, j.job_id, j.unique_key, j.attempt"
             " from pgq.job as j inner join pgq.queue as q on q.queue_id = j.queue_id"
         )
     }
@@ -26,6 +28,7 @@ def check_endings(history: History, link: Link) -> None:
     if not redriven:
         _check_cancels(history, set(left))
         _check_missed(history, left)
+        _check_released(history, left)
 
 
 def _check_keys(history: History, link: Link) -> None:
@@ -108,7 +111,7 @@ def _check_cancels(history: History, left: set[int]) -> None:
                 history.violate("cancel refused", f"{event.statement}, and the job is there")
 
 
-def _check_missed(history: History, left: dict[int, dict[str, object]]) -> None:
+def _check_missed(history: History, left: dict[int, dict[str, Any]]) -> None:
     """A job that is there in the end has kept out all that came behind it."""
     answers = [(e, key, job_id) for e, key, job_id, duplicate in _answers(history) if not duplicate]
     for first, key, job_id in answers:
@@ -118,3 +121,20 @@ def _check_missed(history: History, left: dict[int, dict[str, object]]) -> None:
             behind = first.transaction.ended < later.started
             if other == key and number != job_id and behind:
                 history.violate("missed duplicate", f"{later.statement}, and {job_id} is there")
+
+
+def _check_released(history: History, left: dict[int, dict[str, Any]]) -> None:
+    """What was released last has had one attempt less than that claim said."""
+    last: dict[int, tuple[str, int]] = {}
+    released = set()
+    for event in history.committed():
+        for row in event.rows:
+            if {"job_id", "lease_token", "attempt"} <= row.keys():
+                last[row["job_id"]] = (row["lease_token"], row["attempt"])
+        if event.call == "release_job" and event.rows[0]["release_job"]:
+            released.add((event.arguments["job_id"], event.arguments["lease_token"]))
+    for job_id, (token, attempt) in last.items():
+        if (job_id, token) in released and job_id in left:
+            found = left[job_id]["attempt"]
+            if found != attempt - 1:
+                history.violate("attempts", f"job {job_id}: {found} after {attempt} was released")
