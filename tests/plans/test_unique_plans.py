@@ -49,16 +49,15 @@ def loaded(databases: Databases) -> Iterator[Loaded]:
                 queue=mode, unique_until=mode, backoff="0", no_limit=["max_attempts"]
             )
         veteran = Reader(dsn)
-        for _ in range(7):
+        for _ in range(2):
             _use_all(veteran, 3)
-        for mode in MODES:
-            for batch in range(ROWS // BATCH):
-                admin.enqueue_batch(
-                    queue=mode,
-                    payloads=[Jsonb(0)] * BATCH,
-                    unique_keys=[f"{batch} {n}" for n in range(BATCH)],
-                    priority=5,
-                )
+        for batch in range(ROWS // BATCH):
+            admin.enqueue_batch(
+                queue="finished",
+                payloads=[Jsonb(0)] * BATCH,
+                unique_keys=[f"{batch} {n}" for n in range(BATCH)],
+                priority=5,
+            )
         yield Loaded(dsn, veteran)
         veteran.close()
 
@@ -126,14 +125,13 @@ def _use_all(reader: Reader, size: int, broken: list[str] | None = None) -> None
 
 def _check(reader: Reader, size: int) -> None:
     broken: list[str] = []
-    for _ in range(7):
+    for _ in range(2):
         _use_all(reader, size, broken)
         assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("size", [2, 100])
-def test_session_that_began_with_empty_tables(loaded: Loaded, size: int) -> None:
-    _check(loaded.veteran, size)
+def test_session_that_began_with_empty_tables(loaded: Loaded) -> None:
+    _check(loaded.veteran, 40)
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
@@ -150,5 +148,6 @@ def test_a_purge(loaded: Loaded) -> None:
     """Last of all: every key goes with its job."""
     with Session.connect(loaded.dsn, autocommit=True) as admin:
         for mode in MODES:
-            assert admin.purge_queue(queue=mode, all_jobs=True) >= ROWS
+            least = ROWS if mode == "finished" else 0
+            assert admin.purge_queue(queue=mode, all_jobs=True) >= least
         assert admin.execute("select count(*) from pgq.unique_job").fetchall() == [(0,)]
