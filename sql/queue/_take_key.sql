@@ -12,7 +12,7 @@ as $$
 #variable_conflict use_column
 declare
     holder_id bigint;
-    other_id bigint;
+    several boolean;
 begin
     loop
         -- It waits for whoever is taking the key, or giving it back. Above READ COMMITTED it raises
@@ -24,15 +24,15 @@ begin
             return _take_key.job_id;
         end if;
 
-        select min(u.job_id), max(u.job_id)
-        into holder_id, other_id
+        select u.job_id, count(*) over () > 1
+        into holder_id, several
         from pgq.unique_job as u
         where u.queue_id = _take_key.queue_id
             and u.unique_key = _take_key.unique_key collate "C";
         -- It was given back in between.
-        continue when holder_id is null;
+        continue when not found;
 
-        if holder_id <> other_id then
+        if several then
             -- Above READ COMMITTED this transaction may see who has given the key back since, and a
             -- job of its own; the lock then raises 40001.
             perform
