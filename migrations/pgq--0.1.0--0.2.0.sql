@@ -37,6 +37,56 @@ begin
 end
 $guard$;
 
+-- What others were granted on all that is made anew. They get it back when the transaction ends;
+-- what is open to all by the installation is granted below.
+insert into pgq.kept_grant (statement)
+select distinct format(
+    'grant %s%s on %s pgq.%I to %s%s',
+    k.privilege_type,
+    ' (' || quote_ident(k.column_name) || ')',
+    k.kind,
+    k.name,
+    case when k.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(k.grantee)) end,
+    case when k.is_grantable then ' with grant option' end
+)
+from (
+    select 'function' as kind, p.proname as name, null::name as column_name, x.*
+    from pg_proc as p
+    cross join aclexplode(p.proacl) as x
+    where p.pronamespace = 'pgq'::regnamespace
+        and x.grantee <> p.proowner
+    union all
+    select 'table', c.relname, null, x.*
+    from pg_class as c
+    cross join aclexplode(c.relacl) as x
+    where c.relnamespace = 'pgq'::regnamespace
+        and x.grantee <> c.relowner
+    union all
+    select 'table', c.relname, a.attname, x.*
+    from pg_class as c
+    inner join pg_attribute as a on a.attrelid = c.oid
+    cross join aclexplode(a.attacl) as x
+    where c.relnamespace = 'pgq'::regnamespace
+        and x.grantee <> c.relowner
+) as k
+where k.name = any ('{_bury, _check_topic_settings, _nack, alter_queue, alter_topic, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows}')
+    and (k.grantee <> 0 or k.name <> all ('{}'));
+
+drop view pgq.enqueue_rows;
+drop view pgq.publish_rows;
+
+drop function pgq._nack;
+drop function pgq._bury;
+drop function pgq.enqueue_batch;
+drop function pgq.enqueue;
+drop function pgq.alter_queue;
+drop function pgq.create_queue;
+drop function pgq.publish;
+drop function pgq.publish_batch;
+drop function pgq.alter_topic;
+drop function pgq.create_topic;
+drop function pgq._check_topic_settings;
+
 -- ==== migrations/changes/0.2.0.sql
 
 -- Effects of jobs, and schedules.
@@ -130,11 +180,225 @@ create table pgq.schedule (
 
 create index schedule_due on pgq.schedule (due_at) where not paused;
 
+-- Idempotency keys.
+alter table pgq.storage_class add column for_keys boolean not null default false;
+alter table pgq.topic add column idempotency_window interval not null default '1 day';
+alter table pgq.queue add column idempotency_window interval not null default '1 day';
+alter type pgq.topic_info add attribute idempotency_window interval;
+alter type pgq.queue_info add attribute idempotency_window interval;
+
+create type pgq._noted_key as (
+    idempotency_key text collate "C",
+    noted_at timestamptz,
+    job_id bigint,
+    partition integer,
+    log_offset bigint
+);
+
+create type pgq._key_segments as (
+    class_ids bigint array,
+    segments integer array,
+    written integer array
+);
+
+create type pgq._key_notes as (
+    segments integer array,
+    leaders integer array,
+    job_ids bigint array,
+    partitions integer array,
+    log_offsets bigint array
+);
+
+create table pgq.idempotency (
+    scope_id bigint not null,
+    noted_at timestamptz not null,
+    job_id bigint,
+    log_offset bigint,
+    segment integer not null,
+    partition integer,
+    idempotency_key text collate "C" not null
+)
+partition by list (segment);
+
+create table pgq.former_window (
+    scope_id bigint not null,
+    idempotency_window interval not null,
+    keep interval not null,
+    noted_xid xid8 not null,
+    horizon xid8,
+    ends_at timestamptz
+);
+
+create unique index former_window_key on pgq.former_window
+(scope_id, interval_send(idempotency_window));
+alter table pgq.former_window replica identity full;
+
+-- A leaf beside each one that there is. Those that were made after the installation are no part of
+-- the extension, or a dump would leave out how they were made.
+do $leaves$
+declare
+    leaf integer;
+begin
+    for leaf in
+        select substring(c.relname from '\d+$')::integer
+        from pg_inherits as i
+        inner join pg_class as c on c.oid = i.inhrelid
+        where i.inhparent = 'pgq.message'::regclass
+        order by 1
+    loop
+        execute format(
+            'create table pgq.idempotency_%1$s (
+                like pgq.idempotency, primary key (scope_id, idempotency_key)
+            )',
+            leaf
+        );
+        execute format(
+            'alter table pgq.idempotency attach partition pgq.idempotency_%1$s
+            for values in (%1$s)',
+            leaf
+        );
+        execute format(
+            'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
+            leaf
+        );
+        if leaf > 15 and exists (select from pg_extension where extname = 'pgq') then
+            execute format('alter extension pgq drop table pgq.idempotency_%s', leaf);
+        end if;
+    end loop;
+end
+$leaves$;
+-- Unique jobs, and jobs with a max_attempts of their own.
+alter table pgq.queue add column unique_until text collate "C" not null default 'finished';
+
+alter type pgq.queue_info add attribute unique_until text;
+
+alter table pgq.job
+add column unique_key text collate "C",
+add column max_attempts integer;
+
+alter table pgq.dead_job
+add column unique_key text collate "C",
+add column max_attempts integer;
+
+create table pgq.unique_job (
+    queue_id bigint not null,
+    unique_key text collate "C" not null,
+    job_id bigint not null,
+    primary key (queue_id, unique_key)
+);
+
+create index unique_job_id on pgq.unique_job (job_id);
+
+create type pgq.job_info as (
+    job_id bigint,
+    queue text,
+    state text,
+    priority integer,
+    attempt integer,
+    max_attempts integer,
+    enqueued_at timestamptz,
+    due_at timestamptz,
+    leased_until timestamptz,
+    expires_at timestamptz,
+    died_at timestamptz,
+    label text,
+    unique_key text,
+    last_error text,
+    key text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
 -- ==== sql/
 
 comment on schema pgq is
 'Messaging inside PostgreSQL: topics with consumer groups, queues of leased jobs, schedules.
 Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or of class MQ.';
+
+comment on type pgq._noted_key is 'An idempotency key, and the job or message that it stands for.';
+
+comment on type pgq._key_segments is
+'Where the keys of a queue or topic stand: in these segments of these classes; new ones are written
+to some of them.';
+
+comment on type pgq._key_notes is
+'What became of the keys of a batch: to which segments the new ones were written; for each place its
+own number if it is new, that of the place that has the same key, or -n for the nth of those that
+were found; and what these stand for.';
+
+comment on column pgq.topic_info.idempotency_window is
+'How long an idempotency key stands for the message that it was given with.';
+
+comment on type pgq.publish_result is 'Where a message stands that was published, now or before.';
+
+comment on column pgq.publish_result.duplicate is
+'Whether it had been published before, with the same idempotency key, and stands there since then.';
+
+comment on column pgq.publish_batch_result.duplicate is
+'Whether they had been published before, with the same idempotency keys, and stand there since
+then.';
+
+comment on column pgq.queue_info.archive is
+'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived
+ones.';
+
+comment on column pgq.queue_info.idempotency_window is
+'How long an idempotency key stands for the job that it was given with.';
+
+comment on column pgq.queue_info.unique_until is
+'How long a job keeps others of its unique_key out: until it is finished, claimed or removed.';
+
+comment on column pgq.claimed_job.lease_token is
+'What ack, nack, release_job, reject_job, archive_job and extend_lease ask for; one token for all
+jobs of a claim.';
+
+comment on type pgq.job_info is 'A job that is not finished, or a dead letter.';
+
+comment on column pgq.job_info.job_id is 'Its id.';
+
+comment on column pgq.job_info.queue is 'Its queue.';
+
+comment on column pgq.job_info.state is
+'ready, leased, delayed, expired or dead; see queue_stats.';
+
+comment on column pgq.job_info.priority is '0 (first) to 9 (last).';
+
+comment on column pgq.job_info.attempt is 'How many attempts it had, with the one under way.';
+
+comment on column pgq.job_info.max_attempts is 'Attempts before it is dead; null: no limit.';
+
+comment on column pgq.job_info.enqueued_at is 'When it was enqueued.';
+
+comment on column pgq.job_info.due_at is
+'From when on it may be claimed; null: a worker has it, or it is dead.';
+
+comment on column pgq.job_info.leased_until is
+'When another worker may get it; null: no worker has it.';
+
+comment on column pgq.job_info.expires_at is
+'From then on it is never claimed; null: no such time.';
+
+comment on column pgq.job_info.died_at is 'When it became a dead letter; null: it is none.';
+
+comment on column pgq.job_info.label is 'Its label; null: none.';
+
+comment on column pgq.job_info.unique_key is 'Its unique_key; null: none.';
+
+comment on column pgq.job_info.last_error is 'The error of the last nack; null: none.';
+
+comment on column pgq.job_info.key is 'Its key; null: none.';
+
+comment on column pgq.job_info.headers is 'Its headers, a JSON object; null: none.';
+
+comment on column pgq.job_info.payload is 'Its content as JSON; null when it has a body.';
+
+comment on column pgq.job_info.body is 'Its content as raw bytes; null when it has a payload.';
+
+comment on type pgq.enqueue_result is 'A job that was enqueued, now or before.';
+
+comment on column pgq.enqueue_result.duplicate is
+'Whether nothing was added: this job had been enqueued before.';
 
 comment on type pgq.effect_state is 'What has become of an effect of a job.';
 
@@ -220,6 +484,102 @@ comment on type pgq._cron_times is
 'What a cron expression says: numbers in ascending order, Sunday is 0.
 either_day: one of day and weekday is enough. real_time: hours that come twice count twice.';
 
+comment on column pgq.storage_class.for_keys is
+'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
+length.';
+
+comment on table pgq.leaf is 'The leaves of message, job_archive and idempotency that there are.
+A dump of the extension leaves it out: an installation makes its own, and segment says which of them
+are in use.';
+
+comment on column pgq.leaf.leaf is 'Its number: message_N, job_archive_N and idempotency_N.';
+
+comment on table pgq.idempotency is
+'Idempotency keys, in segments of the class whose retention is their window; a leaf is truncated
+together with the messages of that number. One key may stand in several segments; the row that was
+noted last counts.';
+
+comment on column pgq.idempotency.scope_id is
+'Where it counts: the partition_id of a queue, or of partition 0 of a topic.';
+
+comment on column pgq.idempotency.noted_at is 'When it was noted; its window counts from here.';
+
+comment on column pgq.idempotency.job_id is 'The job that it was given with; null: a message.';
+
+comment on column pgq.idempotency.log_offset is
+'The offset of the message that it was given with; null: a job.';
+
+comment on column pgq.idempotency.segment is 'The leaf that holds it.';
+
+comment on column pgq.idempotency.partition is
+'The partition of that message; null: a job. Both are null only within the call that notes it.';
+
+comment on column pgq.idempotency.idempotency_key is 'The key.';
+
+comment on table pgq.former_window is
+'Windows that queues and topics had before: keys that were noted then stand in another class.';
+
+comment on column pgq.former_window.scope_id is 'Whose window it was; see idempotency.';
+
+comment on column pgq.former_window.idempotency_window is 'How long it was.';
+
+comment on column pgq.former_window.keep is
+'How long such keys may still count: the shorter one of this window and the next.';
+
+comment on column pgq.former_window.noted_xid is 'The transaction that changed it.';
+
+comment on column pgq.former_window.horizon is
+'Transactions below this one may still note keys by it; null: cleanup has not found out yet.';
+
+comment on column pgq.former_window.ends_at is
+'From then on none of its keys counts any more; null: such transactions may still run.';
+
+comment on column pgq.topic.idempotency_window is
+'How long an idempotency key stands for the message that it was given with.';
+
+comment on column pgq.queue.archive is
+'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
+
+comment on column pgq.queue.idempotency_window is
+'How long an idempotency key stands for the job that it was given with.';
+
+comment on column pgq.queue.unique_until is
+'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
+
+comment on column pgq.job.last_attempt is
+'Whether this attempt is the last one that was allowed when it was claimed.';
+
+comment on column pgq.job.lease_token is
+'The token of the claim that has it; null: never claimed, or given back.';
+
+comment on column pgq.job.unique_key is
+'The key of which unique_job allows one job in its queue; null: none.';
+
+comment on column pgq.job.max_attempts is
+'Attempts before it is dead; null: what its queue says.';
+
+comment on column pgq.dead_job.unique_key is
+'The key that it had as a job; it takes it again when it is redriven.';
+
+comment on column pgq.dead_job.max_attempts is 'See job.';
+
+comment on table pgq.unique_job is
+'Which job has a unique key of a queue, and keeps others of that key out.';
+
+comment on column pgq.unique_job.unique_key is 'The key.';
+
+comment on column pgq.unique_job.job_id is
+'The job; a dead letter only where the queue says unique_until removed.';
+
+comment on table pgq.job_archive is
+'Jobs that were finished or cancelled or have expired; a leaf is truncated together with the segment
+that holds the payloads.';
+
+comment on column pgq.job_archive.ended_at is 'When it was finished or cancelled, or expired.';
+
+comment on column pgq.job_archive.outcome is
+'acked, expired, cancelled, or what archive_job was told.';
+
 comment on table pgq.effect is
 'Effects of jobs that are to happen once: begun, and what has become of them.';
 
@@ -287,6 +647,77 @@ as $$
 select '0.2.0'
 $$;
 
+create function pgq._check_idempotency_window(idempotency_window interval)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_interval(
+        'idempotency_window', _check_idempotency_window.idempotency_window, false
+    );
+    if _check_idempotency_window.idempotency_window not between '1 second' and '366 days' then
+        raise exception 'argument "idempotency_window" must be from 1 second to 366 days'
+            using errcode = '22023',
+                detail = format('Given: %s.', _check_idempotency_window.idempotency_window);
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_idempotency_window from public;
+
+comment on function pgq._check_idempotency_window(interval) is
+'Refuses a window of idempotency keys that is null (22004), too short or too long (22023).';
+
+create function pgq._check_idempotency_keys(
+    argument text,
+    idempotency_keys text[],
+    size integer
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    bad integer;
+begin
+    if array_ndims(_check_idempotency_keys.idempotency_keys) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_idempotency_keys.idempotency_keys) <> _check_idempotency_keys.size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = format(
+                    'messages: %s, idempotency_keys: %s',
+                    _check_idempotency_keys.size,
+                    cardinality(_check_idempotency_keys.idempotency_keys)
+                );
+    end if;
+
+    select max(length(k.idempotency_key))
+    into bad
+    from unnest(_check_idempotency_keys.idempotency_keys) as k (idempotency_key)
+    where length(k.idempotency_key) not between 1 and 255;
+
+    if bad is not null then
+        raise exception 'argument "%" must have 1 to 255 characters',
+            _check_idempotency_keys.argument
+            using errcode = '22023',
+                detail = format('Given: one that has %s.', bad);
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_idempotency_keys from public;
+
+comment on function pgq._check_idempotency_keys(text, text[], integer) is
+'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';
+
 create or replace function pgq._check_settings_equal(
     kind text,
     name text,
@@ -333,7 +764,14 @@ begin
     where
         case
             when s.name in (
-                'backoff', 'backoff_max', 'delay', 'every', 'job_ttl', 'lease', 'retention'
+                'backoff',
+                'backoff_max',
+                'delay',
+                'every',
+                'idempotency_window',
+                'job_ttl',
+                'lease',
+                'retention'
             )
                 then
                     justify_hours(s.given::interval)::text
@@ -356,6 +794,10461 @@ begin
     end if;
 end
 $$;
+
+create or replace function pgq._create_leaf(leaf integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- ATTACH locks out nobody who reads or writes the parent; CREATE TABLE PARTITION OF would.
+    execute format(
+        'create table pgq.message_%1$s (like pgq.message, primary key (partition_id, log_offset))',
+        _create_leaf.leaf
+    );
+    execute format(
+        'alter table pgq.message attach partition pgq.message_%1$s for values in (%1$s)',
+        _create_leaf.leaf
+    );
+    execute format('create table pgq.job_archive_%1$s (like pgq.job_archive)', _create_leaf.leaf);
+    -- It has no key. Without this nothing could be deleted where all tables are published.
+    execute format(
+        'alter table pgq.job_archive_%1$s replica identity full', _create_leaf.leaf
+    );
+    execute format(
+        'alter table pgq.job_archive attach partition pgq.job_archive_%1$s for values in (%1$s)',
+        _create_leaf.leaf
+    );
+    execute format(
+        'create table pgq.idempotency_%1$s (
+            like pgq.idempotency, primary key (scope_id, idempotency_key)
+        )',
+        _create_leaf.leaf
+    );
+    execute format(
+        'alter table pgq.idempotency attach partition pgq.idempotency_%1$s for values in (%1$s)',
+        _create_leaf.leaf
+    );
+    execute format(
+        'comment on table pgq.message_%1$s is ''Segment %1$s of the messages.''', _create_leaf.leaf
+    );
+    execute format(
+        'comment on table pgq.job_archive_%1$s is ''Segment %1$s of the finished jobs.''',
+        _create_leaf.leaf
+    );
+    execute format(
+        'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
+        _create_leaf.leaf
+    );
+end
+$$;
+
+comment on function pgq._create_leaf(integer) is
+'Adds a leaf to message, to job_archive and to idempotency.';
+
+create function pgq._has_keys(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    found_one boolean := false;
+begin
+    if _has_keys.segment is not null then
+        execute format(
+            'select exists (select from pgq.idempotency_%s)', _has_keys.segment
+        )
+        into found_one;
+    end if;
+    return found_one;
+end
+$$;
+
+revoke all on function pgq._has_keys from public;
+
+comment on function pgq._has_keys(integer) is
+'Whether a segment holds idempotency keys.';
+
+create function pgq._note_former_window(
+    scope_id bigint,
+    window_before interval,
+    window_now interval
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if interval_send(_note_former_window.window_before)
+        = interval_send(_note_former_window.window_now)
+    then
+        return;
+    end if;
+
+    delete from pgq.former_window as f
+    where f.scope_id = _note_former_window.scope_id
+        and interval_send(f.idempotency_window) = interval_send(_note_former_window.window_now);
+
+    insert into pgq.former_window (scope_id, idempotency_window, keep, noted_xid)
+    values (
+        _note_former_window.scope_id,
+        _note_former_window.window_before,
+        least(_note_former_window.window_before, _note_former_window.window_now),
+        pg_current_xact_id()
+    );
+end
+$$;
+
+revoke all on function pgq._note_former_window from public;
+
+comment on function pgq._note_former_window(bigint, interval, interval) is
+'Notes that a queue or topic, whose row the caller has locked, gets another window: what was noted
+by the one before is still to be found.';
+
+create function pgq._key_segments(scope_id bigint, idempotency_window interval)
+returns pgq._key_segments
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._key_segments;
+    unopened interval;
+begin
+    -- Again when a class has to be made, or to be opened, first.
+    loop
+        select
+            array_agg(distinct c.storage_class_id),
+            array_agg(distinct s.segment) filter (where s.segment is not null),
+            -- Everybody who may still be at work and wrote to a segment while it was the open one
+            -- is found there. Who began behind its horizon did not.
+            array_agg(distinct s.segment order by s.segment) filter (
+                where w.written
+                    and (
+                        s.state = 'open'
+                        or s.state = 'sealed'
+                        and coalesce(
+                            s.horizon > pg_snapshot_xmin(pg_current_snapshot()), true
+                        )
+                    )
+            ),
+            min(w.span) filter (where w.written and c.segment is null)
+        into state.class_ids, state.segments, state.written, unopened
+        from (
+            select
+                _key_segments.idempotency_window as span,
+                true as written
+            union all
+            select
+                f.idempotency_window,
+                f.ends_at is null
+            from pgq.former_window as f
+            where f.scope_id = _key_segments.scope_id
+        ) as w
+        left join pgq.storage_class as c
+            on coalesce(interval_send(c.retention), ''::bytea) = interval_send(w.span)
+            and coalesce(c.owner_id, 0) = 0
+        left join pgq.segment as s on s.storage_class_id = c.storage_class_id;
+
+        exit when unopened is null;
+        perform pgq._storage_class(unopened, null, null);
+    end loop;
+
+    return state;
+end
+$$;
+
+revoke all on function pgq._key_segments from public;
+
+comment on function pgq._key_segments(bigint, interval) is
+'Where the keys of a queue or topic with this window stand, and where new ones are to be written: to
+all segments that others who write at the same time may have written to. The caller has taken its
+transaction id before.';
+
+create function pgq._find_keys(segment integer, scope_id bigint, idempotency_keys text[])
+returns setof pgq._noted_key
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Key by key: a plan for an array might read all keys of the scope.
+    if _find_keys.segment = 0 then
+        return query
+        select
+            f.idempotency_key,
+            f.noted_at,
+            f.job_id,
+            f.partition,
+            f.log_offset
+        from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+        cross join lateral (
+            select k.*
+            from pgq.idempotency_0 as k
+            where k.scope_id = _find_keys.scope_id
+                and k.idempotency_key = w.idempotency_key
+            limit 1
+        ) as f;
+    elsif _find_keys.segment = 1 then
+        return query
+        select
+            f.idempotency_key,
+            f.noted_at,
+            f.job_id,
+            f.partition,
+            f.log_offset
+        from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+        cross join lateral (
+            select k.*
+            from pgq.idempotency_1 as k
+            where k.scope_id = _find_keys.scope_id
+                and k.idempotency_key = w.idempotency_key
+            limit 1
+        ) as f;
+    elsif _find_keys.segment <= 3 then
+        if _find_keys.segment <= 2 then
+            return query
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_2 as k
+                where k.scope_id = _find_keys.scope_id
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f;
+        else
+            return query
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_3 as k
+                where k.scope_id = _find_keys.scope_id
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f;
+        end if;
+    elsif _find_keys.segment <= 7 then
+        if _find_keys.segment <= 5 then
+            if _find_keys.segment <= 4 then
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_4 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            else
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_5 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            end if;
+        else
+            if _find_keys.segment <= 6 then
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_6 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            else
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_7 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            end if;
+        end if;
+    elsif _find_keys.segment <= 15 then
+        if _find_keys.segment <= 11 then
+            if _find_keys.segment <= 9 then
+                if _find_keys.segment <= 8 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_8 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_9 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            else
+                if _find_keys.segment <= 10 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_10 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_11 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            end if;
+        else
+            if _find_keys.segment <= 13 then
+                if _find_keys.segment <= 12 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_12 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_13 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            else
+                if _find_keys.segment <= 14 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_14 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_15 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            end if;
+        end if;
+    else
+        return query execute format($leaf$
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest($1) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_%1$s as k
+                where k.scope_id = $2
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f
+        $leaf$, _find_keys.segment)
+        using _find_keys.idempotency_keys, _find_keys.scope_id;
+    end if;
+end
+$$;
+
+revoke all on function pgq._find_keys from public;
+
+comment on function pgq._find_keys(integer, bigint, text[]) is
+'The rows of idempotency keys in a segment, also those past their window.';
+
+create function pgq._insert_keys(
+    segment integer,
+    scope_id bigint,
+    idempotency_keys text[],
+    idempotency_window interval,
+    moment timestamptz
+)
+returns text[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    inserted bigint;
+    kept text[];
+begin
+    -- Waits for others who have inserted one of them and are still at work. Without a lock on what
+    -- they leave: those who find the same would wait for each other.
+    if _insert_keys.segment = 0 then
+        insert into pgq.idempotency_0 (scope_id, noted_at, segment, idempotency_key)
+        select
+            _insert_keys.scope_id,
+            _insert_keys.moment,
+            0,
+            w.idempotency_key
+        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+        on conflict do nothing;
+    elsif _insert_keys.segment = 1 then
+        insert into pgq.idempotency_1 (scope_id, noted_at, segment, idempotency_key)
+        select
+            _insert_keys.scope_id,
+            _insert_keys.moment,
+            1,
+            w.idempotency_key
+        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+        on conflict do nothing;
+    elsif _insert_keys.segment <= 3 then
+        if _insert_keys.segment <= 2 then
+            insert into pgq.idempotency_2 (scope_id, noted_at, segment, idempotency_key)
+            select
+                _insert_keys.scope_id,
+                _insert_keys.moment,
+                2,
+                w.idempotency_key
+            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+            on conflict do nothing;
+        else
+            insert into pgq.idempotency_3 (scope_id, noted_at, segment, idempotency_key)
+            select
+                _insert_keys.scope_id,
+                _insert_keys.moment,
+                3,
+                w.idempotency_key
+            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+            on conflict do nothing;
+        end if;
+    elsif _insert_keys.segment <= 7 then
+        if _insert_keys.segment <= 5 then
+            if _insert_keys.segment <= 4 then
+                insert into pgq.idempotency_4 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    4,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            else
+                insert into pgq.idempotency_5 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    5,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            end if;
+        else
+            if _insert_keys.segment <= 6 then
+                insert into pgq.idempotency_6 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    6,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            else
+                insert into pgq.idempotency_7 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    7,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            end if;
+        end if;
+    elsif _insert_keys.segment <= 15 then
+        if _insert_keys.segment <= 11 then
+            if _insert_keys.segment <= 9 then
+                if _insert_keys.segment <= 8 then
+                    insert into pgq.idempotency_8 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        8,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_9 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        9,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            else
+                if _insert_keys.segment <= 10 then
+                    insert into pgq.idempotency_10 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        10,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_11 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        11,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            end if;
+        else
+            if _insert_keys.segment <= 13 then
+                if _insert_keys.segment <= 12 then
+                    insert into pgq.idempotency_12 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        12,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_13 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        13,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            else
+                if _insert_keys.segment <= 14 then
+                    insert into pgq.idempotency_14 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        14,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_15 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        15,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.idempotency_%1$s (scope_id, noted_at, segment, idempotency_key)
+            select
+                $1,
+                $2,
+                %1$s,
+                w.idempotency_key
+            from unnest($3) as w (idempotency_key)
+            on conflict do nothing
+        $leaf$, _insert_keys.segment)
+        using _insert_keys.scope_id, _insert_keys.moment, _insert_keys.idempotency_keys;
+    end if;
+    get diagnostics inserted = row_count;
+
+    if inserted = cardinality(_insert_keys.idempotency_keys) then
+        return _insert_keys.idempotency_keys;
+    end if;
+
+    -- The row of a key that is past its window is used again.
+    execute format(
+        'insert into pgq.idempotency_%1$s as k (scope_id, noted_at, segment, idempotency_key)
+        select $1, $2, %1$s, w.idempotency_key
+        from unnest($3) as w (idempotency_key)
+        cross join lateral (
+            select n.noted_at
+            from pgq.idempotency_%1$s as n
+            where n.scope_id = $1
+                and n.idempotency_key = w.idempotency_key
+                and n.noted_at + $4 <= $2
+            limit 1
+        ) as o
+        on conflict (scope_id, idempotency_key) do update
+        set
+            noted_at = excluded.noted_at,
+            job_id = null,
+            partition = null,
+            log_offset = null
+        where k.noted_at + $4 <= excluded.noted_at',
+        _insert_keys.segment
+    )
+    using
+        _insert_keys.scope_id,
+        _insert_keys.moment,
+        _insert_keys.idempotency_keys,
+        _insert_keys.idempotency_window;
+
+    -- Of rows without a position only those of this call are visible.
+    execute format(
+        'select array_agg(f.idempotency_key order by f.idempotency_key)
+        from unnest($2) as w (idempotency_key)
+        cross join lateral (
+            select n.idempotency_key
+            from pgq.idempotency_%1$s as n
+            where n.scope_id = $1
+                and n.idempotency_key = w.idempotency_key
+                and n.job_id is null
+                and n.partition is null
+            limit 1
+        ) as f',
+        _insert_keys.segment
+    )
+    into kept
+    using _insert_keys.scope_id, _insert_keys.idempotency_keys;
+
+    return coalesce(kept, '{}');
+end
+$$;
+
+revoke all on function pgq._insert_keys from public;
+
+comment on function pgq._insert_keys(integer, bigint, text[], interval, timestamptz) is
+'Notes keys in a segment, without a position, and returns them but for those that somebody else has
+noted there meanwhile. The keys come in ascending order.';
+
+create function pgq._forget_keys(segments integer[], scope_id bigint, idempotency_keys text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    leaf integer;
+begin
+    foreach leaf in array _forget_keys.segments loop
+        execute format(
+            'delete from pgq.idempotency_%1$s as k
+            where k.scope_id = $1
+                and k.idempotency_key = any($2)
+                and k.job_id is null
+                and k.partition is null',
+            leaf
+        )
+        using _forget_keys.scope_id, _forget_keys.idempotency_keys;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._forget_keys from public;
+
+comment on function pgq._forget_keys(integer[], bigint, text[]) is
+'Removes keys that this call has noted in these segments before it found that another transaction
+was first.';
+
+create function pgq._note_keys(
+    scope_id bigint,
+    idempotency_window interval,
+    idempotency_keys text[]
+)
+returns pgq._key_notes
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    notes pgq._key_notes;
+    state pgq._key_segments;
+    moment timestamptz;
+    pending text[];
+    lost text[];
+    kept text[];
+    seen pgq._noted_key[];
+    known pgq._noted_key[] := '{}';
+    done integer[];
+    leaf integer;
+    looked boolean;
+begin
+    pending := array(
+        select distinct w.idempotency_key collate "C"
+        from unnest(_note_keys.idempotency_keys) as w (idempotency_key)
+        where w.idempotency_key is not null
+        order by 1
+    );
+
+    -- Usually once; again for keys that another transaction was first with.
+    while cardinality(pending) > 0 loop
+        state := pgq._key_segments(_note_keys.scope_id, _note_keys.idempotency_window);
+        moment := pgq._clock();
+        looked := false;
+
+        -- Undone, and the locks with it: overlapping transactions that had looked into an old
+        -- segment would keep it from being emptied for ever, and their locks on rows would keep
+        -- the open one from being sealed.
+        begin
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                -- The snapshot may be older than the transaction id. What has changed since raises
+                -- 40001.
+                perform
+                from pgq.storage_class as c
+                where c.storage_class_id = any(state.class_ids)
+                order by c.storage_class_id
+                for share;
+
+                perform
+                from pgq.segment as s
+                where s.segment = any(state.written)
+                order by s.segment
+                for share;
+            end if;
+
+            seen := array(
+                select distinct on (f.idempotency_key) f
+                from unnest(state.segments) as s (segment)
+                cross join lateral pgq._find_keys(s.segment, _note_keys.scope_id, pending) as f
+                where f.noted_at + _note_keys.idempotency_window > moment
+                order by f.idempotency_key, f.noted_at desc
+            );
+            looked := true;
+            raise exception 'these locks are not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+
+        if cardinality(seen) > 0 then
+            known := known || seen;
+            pending := array(
+                select w.idempotency_key
+                from unnest(pending) as w (idempotency_key)
+                except
+                select f.idempotency_key
+                from unnest(seen) as f
+                order by 1
+            );
+            exit when cardinality(pending) = 0;
+        end if;
+
+        -- In ascending order, of segments and then of keys, as everywhere: whoever waits for
+        -- another one here holds nothing that stands behind.
+        lost := '{}';
+        done := '{}';
+        foreach leaf in array state.written loop
+            kept := pgq._insert_keys(
+                leaf, _note_keys.scope_id, pending, _note_keys.idempotency_window, moment
+            );
+            done := done || leaf;
+            if cardinality(kept) < cardinality(pending) then
+                lost := lost || array(
+                    select w.idempotency_key
+                    from unnest(pending) as w (idempotency_key)
+                    except
+                    select w.idempotency_key
+                    from unnest(kept) as w (idempotency_key)
+                );
+                perform pgq._forget_keys(done, _note_keys.scope_id, lost);
+                pending := kept;
+                exit when cardinality(pending) = 0;
+            end if;
+        end loop;
+
+        notes.segments := array(
+            select distinct w.segment
+            from unnest(notes.segments || state.written) as w (segment)
+            order by w.segment
+        );
+        pending := array(
+            select w.idempotency_key
+            from unnest(lost) as w (idempotency_key)
+            order by w.idempotency_key
+        );
+    end loop;
+
+    -- Each place follows the first one of its key; what was found stands before all of them.
+    select array_agg(w.leader order by w.place)
+    into notes.leaders
+    from (
+        select
+            g.place,
+            first_value(g.place) over (
+                partition by
+                    g.idempotency_key,
+                    case when g.idempotency_key is null then g.place end
+                order by g.place
+            ) as leader
+        from (
+            select
+                generate_series(1, cardinality(_note_keys.idempotency_keys)) as place,
+                unnest(_note_keys.idempotency_keys) collate "C" as idempotency_key
+            union all
+            select
+                -f.place::integer,
+                f.idempotency_key
+            from unnest(known) with ordinality
+                as f (idempotency_key, noted_at, job_id, partition, log_offset, place)
+        ) as g
+    ) as w
+    where w.place > 0;
+
+    select
+        array_agg(f.job_id order by f.place),
+        array_agg(f.partition order by f.place),
+        array_agg(f.log_offset order by f.place)
+    into notes.job_ids, notes.partitions, notes.log_offsets
+    from unnest(known) with ordinality
+        as f (idempotency_key, noted_at, job_id, partition, log_offset, place);
+
+    return notes;
+end
+$$;
+
+revoke all on function pgq._note_keys from public;
+
+comment on function pgq._note_keys(bigint, interval, text[]) is
+'Notes the idempotency keys of a batch for a queue or topic with this window, or finds what they
+stand for; null elements have no key. Waits for other transactions that note one of them. The caller
+has taken its transaction id before it read the window, and calls _place_keys in the end.';
+
+create function pgq._place_keys(
+    segments integer[],
+    scope_id bigint,
+    idempotency_keys text[],
+    job_ids bigint[],
+    partitions integer[],
+    log_offsets bigint[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    leaf integer;
+    -- Only now: the call may have waited.
+    moment timestamptz := pgq._clock();
+begin
+    foreach leaf in array coalesce(_place_keys.segments, '{}') loop
+        -- The rows are there. They are found by their index whatever the planner thinks, which
+        -- might join with all keys of the scope.
+        if leaf = 0 then
+            insert into pgq.idempotency_0 (
+                scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+            )
+            select
+                _place_keys.scope_id,
+                moment,
+                w.job_id,
+                w.log_offset,
+                0,
+                w.partition,
+                w.idempotency_key
+            from (
+                select
+                    unnest(_place_keys.idempotency_keys) as idempotency_key,
+                    unnest(_place_keys.job_ids) as job_id,
+                    unnest(_place_keys.partitions) as partition,
+                    unnest(_place_keys.log_offsets) as log_offset
+            ) as w
+            on conflict (scope_id, idempotency_key) do update
+            set
+                noted_at = excluded.noted_at,
+                job_id = excluded.job_id,
+                partition = excluded.partition,
+                log_offset = excluded.log_offset;
+        elsif leaf = 1 then
+            insert into pgq.idempotency_1 (
+                scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+            )
+            select
+                _place_keys.scope_id,
+                moment,
+                w.job_id,
+                w.log_offset,
+                1,
+                w.partition,
+                w.idempotency_key
+            from (
+                select
+                    unnest(_place_keys.idempotency_keys) as idempotency_key,
+                    unnest(_place_keys.job_ids) as job_id,
+                    unnest(_place_keys.partitions) as partition,
+                    unnest(_place_keys.log_offsets) as log_offset
+            ) as w
+            on conflict (scope_id, idempotency_key) do update
+            set
+                noted_at = excluded.noted_at,
+                job_id = excluded.job_id,
+                partition = excluded.partition,
+                log_offset = excluded.log_offset;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.idempotency_2 (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    _place_keys.scope_id,
+                    moment,
+                    w.job_id,
+                    w.log_offset,
+                    2,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest(_place_keys.idempotency_keys) as idempotency_key,
+                        unnest(_place_keys.job_ids) as job_id,
+                        unnest(_place_keys.partitions) as partition,
+                        unnest(_place_keys.log_offsets) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset;
+            else
+                insert into pgq.idempotency_3 (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    _place_keys.scope_id,
+                    moment,
+                    w.job_id,
+                    w.log_offset,
+                    3,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest(_place_keys.idempotency_keys) as idempotency_key,
+                        unnest(_place_keys.job_ids) as job_id,
+                        unnest(_place_keys.partitions) as partition,
+                        unnest(_place_keys.log_offsets) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.idempotency_4 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        4,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                else
+                    insert into pgq.idempotency_5 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        5,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.idempotency_6 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        6,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                else
+                    insert into pgq.idempotency_7 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        7,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.idempotency_8 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            8,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_9 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            9,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.idempotency_10 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            10,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_11 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            11,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.idempotency_12 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            12,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_13 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            13,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.idempotency_14 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            14,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_15 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            15,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.idempotency_%1$s (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    $1,
+                    $2,
+                    w.job_id,
+                    w.log_offset,
+                    %1$s,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest($3) as idempotency_key,
+                        unnest($4) as job_id,
+                        unnest($5) as partition,
+                        unnest($6) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset
+            $leaf$, leaf)
+            using _place_keys.scope_id, moment, _place_keys.idempotency_keys, _place_keys.job_ids, _place_keys.partitions, _place_keys.log_offsets;
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._place_keys from public;
+
+comment on function pgq._place_keys(
+    integer[], bigint, text[], bigint[], integer[], bigint[]
+) is
+'Notes what the keys stand for that this call has noted in these segments.';
+
+create function pgq._check_topic_settings(
+    partitions integer,
+    retention interval,
+    max_bytes bigint,
+    idempotency_window interval
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_count('partitions', _check_topic_settings.partitions, 1, 1024);
+    perform pgq._check_idempotency_window(_check_topic_settings.idempotency_window);
+    if _check_topic_settings.retention is not null then
+        perform pgq._check_interval('retention', _check_topic_settings.retention, false);
+    end if;
+    if _check_topic_settings.max_bytes is not null then
+        perform pgq._check_count(
+            'max_bytes', _check_topic_settings.max_bytes, 1, 9223372036854775807
+        );
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_topic_settings from public;
+
+comment on function pgq._check_topic_settings(integer, interval, bigint, interval) is
+'Refuses settings that a topic cannot have (22004, 22023).';
+
+create or replace function pgq._topic_info(topic text)
+returns setof pgq.topic_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select
+    t.topic,
+    t.partitions,
+    c.retention,
+    c.max_bytes,
+    t.notify,
+    t.created_at,
+    t.updated_at,
+    t.idempotency_window
+from pgq.topic as t
+inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+where t.topic = _topic_info.topic
+$$;
+
+create function pgq.create_topic(
+    topic text,
+    partitions integer default null,
+    retention interval default null,
+    max_bytes bigint default null,
+    notify boolean default null,
+    idempotency_window interval default null,
+    no_limit text[] default null
+)
+returns setof pgq.topic_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    settings pgq.topic_info;
+    existing pgq.topic_info;
+    made pgq.topic;
+    class pgq.storage_class;
+begin
+    perform pgq._check_name('topic', create_topic.topic collate "C");
+    perform pgq._check_no_limit(
+        create_topic.no_limit collate "C",
+        jsonb_build_object(
+            'max_bytes', create_topic.max_bytes, 'retention', create_topic.retention
+        )
+    );
+
+    settings.partitions := coalesce(create_topic.partitions, 8);
+    if ('retention' = any(create_topic.no_limit collate "C")) is not true then
+        settings.retention := coalesce(create_topic.retention, '7 days');
+    end if;
+    if ('max_bytes' = any(create_topic.no_limit collate "C")) is not true then
+        settings.max_bytes := create_topic.max_bytes;
+    end if;
+    settings.notify := coalesce(create_topic.notify, false);
+    settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
+    perform pgq._check_topic_settings(
+        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
+    );
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._topic_info(create_topic.topic collate "C") as i;
+
+    if existing.topic is not null then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.topic as t
+            where t.topic = create_topic.topic collate "C"
+            for key share;
+        end if;
+
+        perform pgq._check_settings_equal(
+            'topic',
+            create_topic.topic collate "C",
+            jsonb_build_object(
+                'partitions', create_topic.partitions,
+                'retention', create_topic.retention,
+                'max_bytes', create_topic.max_bytes,
+                'notify', create_topic.notify,
+                'idempotency_window', create_topic.idempotency_window
+            ),
+            create_topic.no_limit,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
+    end if;
+
+    class := pgq._storage_class(settings.retention, null, null);
+    insert into pgq.topic (
+        topic,
+        partitions,
+        storage_class_id,
+        notify,
+        created_at,
+        updated_at,
+        idempotency_window
+    )
+    values (
+        create_topic.topic,
+        settings.partitions,
+        class.storage_class_id,
+        settings.notify,
+        pgq._clock(),
+        pgq._clock(),
+        settings.idempotency_window
+    )
+    on conflict (topic) do nothing
+    returning *
+    into made;
+
+    if made.topic_id is null then
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_topic(
+            create_topic.topic,
+            create_topic.partitions,
+            create_topic.retention,
+            create_topic.max_bytes,
+            create_topic.notify,
+            create_topic.idempotency_window,
+            create_topic.no_limit
+        ) as c;
+        return;
+    end if;
+
+    if settings.max_bytes is not null then
+        class := pgq._storage_class(settings.retention, settings.max_bytes, made.topic_id);
+        update pgq.topic as t
+        set storage_class_id = class.storage_class_id
+        where t.topic_id = made.topic_id;
+    end if;
+    perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
+
+    return query
+    select i.*
+    from pgq._topic_info(create_topic.topic collate "C") as i;
+end
+$$;
+
+revoke all on function pgq.create_topic from public;
+
+comment on function pgq.create_topic(
+    text, integer, interval, bigint, boolean, interval, text[]
+) is
+'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
+partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
+several let publishers work side by side; use 1 only for one total order. retention: how long a
+message is kept at least, and about a third longer at most; by default 7 days. max_bytes: cleanup
+removes the oldest messages, a segment at a time, also before their retention is over, when all
+younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
+notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
+each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
+message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
+one retention share their storage; use few different ones. So that it can be called at each start of
+an application, settings that are not given are not compared.
+Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
+null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';
+
+create function pgq.alter_topic(
+    topic text,
+    partitions integer default null,
+    retention interval default null,
+    max_bytes bigint default null,
+    notify boolean default null,
+    idempotency_window interval default null,
+    no_limit text[] default null
+)
+returns setof pgq.topic_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+    settings pgq.topic_info;
+    class pgq.storage_class;
+    previous integer;
+begin
+    loop
+        select t.*
+        into target
+        from pgq.topic as t
+        where t.topic = alter_topic.topic collate "C"
+        for no key update;
+
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(alter_topic.topic collate "C");
+    end loop;
+    perform pgq._check_no_limit(
+        alter_topic.no_limit collate "C",
+        jsonb_build_object(
+            'max_bytes', alter_topic.max_bytes, 'retention', alter_topic.retention
+        )
+    );
+
+    select i.*
+    into settings
+    from pgq._topic_info(alter_topic.topic collate "C") as i;
+
+    settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
+    settings.retention := coalesce(alter_topic.retention, settings.retention);
+    settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
+    settings.notify := coalesce(alter_topic.notify, settings.notify);
+    settings.idempotency_window := coalesce(
+        alter_topic.idempotency_window, settings.idempotency_window
+    );
+    if 'retention' = any(alter_topic.no_limit collate "C") then
+        settings.retention := null;
+    end if;
+    if 'max_bytes' = any(alter_topic.no_limit collate "C") then
+        settings.max_bytes := null;
+    end if;
+    perform pgq._check_topic_settings(
+        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
+    );
+    if settings.partitions < target.partitions then
+        raise exception 'argument "partitions" must not be lower than before'
+            using errcode = '22023',
+                detail = format('Topic "%s" has %s.', target.topic, target.partitions);
+    end if;
+
+    perform pgq._note_former_window(
+        p.partition_id, target.idempotency_window, settings.idempotency_window
+    )
+    from pgq.partition as p
+    where p.topic_id = target.topic_id
+        and p.partition = 0;
+
+    previous := target.partitions;
+    class := pgq._storage_class(
+        settings.retention,
+        settings.max_bytes,
+        case when settings.max_bytes is not null then target.topic_id end
+    );
+    update pgq.topic as t
+    set
+        partitions = settings.partitions,
+        storage_class_id = class.storage_class_id,
+        notify = settings.notify,
+        idempotency_window = settings.idempotency_window,
+        updated_at = pgq._clock()
+    where t.topic_id = target.topic_id
+    returning t.*
+    into target;
+
+    perform pgq._settle_partitions(target.topic_id, 1024);
+    perform pgq._note_leftovers(target.topic_id, settings.retention, false);
+
+    if settings.partitions > previous then
+        perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
+    end if;
+
+    return query
+    select i.*
+    from pgq._topic_info(alter_topic.topic collate "C") as i;
+end
+$$;
+
+revoke all on function pgq.alter_topic from public;
+
+comment on function pgq.alter_topic(
+    text, integer, interval, bigint, boolean, interval, text[]
+) is
+'Changes settings of a topic and returns it; what is null stays as it is.
+A partition that an open transaction publishes to gets the new settings from the next cleanup.
+partitions can only grow; then most keys move to another partition, so the order within a key holds
+before the change and after it, not across. A new retention or max_bytes is for messages published
+from now on; where there was no retention before, what is stored is kept for the new one from now
+on. With a shorter one, what is older goes together with the first that it removes. A new
+idempotency_window counts for keys noted before as well, from when each was noted; but what was
+noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
+READ COMMITTED when another transaction was first (try again).';
+
+comment on function pgq.drop_topic(text) is
+'Removes a topic with its messages and consumer groups.
+It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+Its idempotency keys are forgotten: in a new topic of that name they are new.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
+
+create function pgq._publish_keyed(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    idempotency_keys text[],
+    bodies bytea[]
+)
+returns setof pgq.publish_result
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    scope bigint;
+    span interval;
+    partition_count integer;
+    looked boolean := false;
+    fallback integer;
+    notes pgq._key_notes;
+    leaders integer[];
+    part record;
+    run pgq.publish_batch_result;
+    -- Where the message of each place stands.
+    homes integer[];
+    offsets bigint[];
+    place integer;
+begin
+    -- The transaction id first, then the window: see _note_keys.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show another window; then 40001. The lock is undone: alter_topic does
+        -- not wait for publishers.
+        begin
+            perform
+            from pgq.topic as t
+            where t.topic = _publish_keyed.topic
+            for share;
+            looked := true;
+            raise exception 'this lock is not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+    end if;
+
+    -- Again when the topic was dropped and created again while this waited.
+    loop
+        select p.partition_id, p.partitions, t.idempotency_window
+        into scope, partition_count, span
+        from pgq.partition as p
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        where p.topic = _publish_keyed.topic
+            and p.partition = 0;
+
+        if scope is null then
+            perform pgq._fail_unknown_topic(_publish_keyed.topic);
+        end if;
+
+        notes := pgq._note_keys(scope, span, _publish_keyed.idempotency_keys);
+
+        exit when exists (select from pgq.partition as p where p.partition_id = scope);
+    end loop;
+
+    leaders := notes.leaders;
+    homes := array_fill(null::integer, array[cardinality(leaders)]);
+    offsets := array_fill(null::bigint, array[cardinality(leaders)]);
+
+    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    select (hashtextextended(k.key, 0) % partition_count + partition_count) % partition_count
+    into fallback
+    from unnest(_publish_keyed.keys) as k (key)
+    where k.key is not null
+    limit 1;
+
+    -- Partition by partition, in ascending order, so that the offset of each message is known.
+    for part in
+        select
+            b.home,
+            array_agg(b.place order by b.place) as places,
+            array_agg(b.payload order by b.place) as payloads,
+            array_agg(b.key order by b.place) as keys,
+            array_agg(b.header order by b.place) as headers,
+            array_agg(b.body order by b.place) as bodies
+        from (
+            select
+                g.*,
+                coalesce(
+                    _publish_keyed.partition,
+                    (hashtextextended(g.key, 0) % partition_count + partition_count)
+                    % partition_count,
+                    fallback
+                )::integer as home
+            from (
+                select
+                    generate_series(1, cardinality(leaders)) as place,
+                    unnest(leaders) as leader,
+                    unnest(_publish_keyed.payloads) as payload,
+                    unnest(_publish_keyed.keys) as key,
+                    unnest(_publish_keyed.headers) as header,
+                    unnest(_publish_keyed.bodies) as body
+            ) as g
+            where g.leader = g.place
+        ) as b
+        group by b.home
+        order by b.home
+    loop
+        select r.*
+        into run
+        from pgq.publish_batch(
+            topic => _publish_keyed.topic,
+            payloads => case when _publish_keyed.bodies is null then part.payloads end,
+            keys => case when part.home is not null then part.keys end,
+            headers => part.headers,
+            partition => part.home,
+            bodies => case when _publish_keyed.bodies is not null then part.bodies end
+        ) as r
+        limit 1;
+
+        foreach place in array part.places loop
+            homes[place] := run.partition;
+            offsets[place] := run.first_offset;
+            run.first_offset := run.first_offset + 1;
+        end loop;
+    end loop;
+
+    for n in 1 .. cardinality(leaders) loop
+        if leaders[n] < 0 then
+            homes[n] := notes.partitions[-leaders[n]];
+            offsets[n] := notes.log_offsets[-leaders[n]];
+        elsif leaders[n] < n then
+            homes[n] := homes[leaders[n]];
+            offsets[n] := offsets[leaders[n]];
+        end if;
+    end loop;
+
+    if run.partition is not null then
+        perform pgq._place_keys(
+            notes.segments,
+            scope,
+            array_agg(g.idempotency_key),
+            null,
+            array_agg(g.partition),
+            array_agg(g.log_offset)
+        )
+        from (
+            select
+                generate_series(1, cardinality(leaders)) as place,
+                unnest(leaders) as leader,
+                unnest(_publish_keyed.idempotency_keys) as idempotency_key,
+                unnest(homes) as partition,
+                unnest(offsets) as log_offset
+        ) as g
+        where g.leader = g.place
+            and g.idempotency_key is not null;
+
+        if not exists (select from pgq.partition as p where p.partition_id = scope) then
+            raise exception 'topic "%" was dropped while this call was at work',
+                _publish_keyed.topic
+                using errcode = 'MQ001';
+        end if;
+    end if;
+
+    return query
+    select g.partition, g.log_offset, g.leader <> g.place
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(homes) as partition,
+            unnest(offsets) as log_offset
+    ) as g;
+end
+$$;
+
+revoke all on function pgq._publish_keyed from public;
+
+comment on function pgq._publish_keyed(
+    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
+) is
+'The part of publish and publish_batch that knows idempotency keys: publishes the messages that are
+new, and returns where all of them stand, in the order of the array.';
+
+create function pgq.publish_batch(
+    topic text,
+    payloads jsonb[] default null,
+    keys text[] default null,
+    headers jsonb[] default null,
+    partition integer default null,
+    idempotency_keys text[] default null,
+    bodies bytea[] default null
+)
+returns setof pgq.publish_batch_result
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    size integer;
+    state pgq._partition_state;
+    published pgq.publish_batch_result;
+    newest pgq._newest_message;
+    stamp timestamptz;
+begin
+    size := pgq._check_batch(
+        publish_batch.payloads,
+        publish_batch.keys collate "C",
+        publish_batch.headers,
+        null,
+        publish_batch.bodies
+    );
+
+    if size = 0 or publish_batch.idempotency_keys is not null then
+        perform pgq._check_idempotency_keys(
+            'idempotency_keys', publish_batch.idempotency_keys collate "C", size
+        );
+        if size = 0 then
+            perform pgq._check_topic(publish_batch.topic collate "C");
+            return;
+        end if;
+
+        -- What was found may have gaps anywhere.
+        return query
+        select r.partition, min(r.log_offset), max(r.log_offset), r.duplicate
+        from (
+            select
+                d.*,
+                d.log_offset - row_number() over (
+                    partition by d.partition, d.duplicate order by d.log_offset
+                ) as run
+            from (
+                select distinct k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish_batch.topic collate "C",
+                    publish_batch.payloads,
+                    publish_batch.keys,
+                    publish_batch.headers,
+                    publish_batch.partition,
+                    publish_batch.idempotency_keys,
+                    publish_batch.bodies
+                ) as k
+            ) as d
+        ) as r
+        group by r.partition, r.duplicate, r.run
+        order by r.partition, min(r.log_offset), r.duplicate;
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- The snapshot may be older than the newest message. The index then refuses the offset.
+        begin
+            return query
+            select s.partition, s.first_offset, s.last_offset, false
+            from pgq._publish_spread(
+                publish_batch.topic collate "C",
+                publish_batch.payloads,
+                publish_batch.keys,
+                publish_batch.headers,
+                publish_batch.partition,
+                null,
+                publish_batch.bodies
+            ) as s;
+        exception
+            when unique_violation then
+                raise exception
+                    'another transaction has published to topic "%" since this one began',
+                    publish_batch.topic
+                    using errcode = '40001',
+                        hint = 'Try the transaction again, or use READ COMMITTED.';
+        end;
+        return;
+    end if;
+
+    if publish_batch.keys is not null and publish_batch.partition is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset, false
+        from pgq._publish_spread(
+            publish_batch.topic collate "C",
+            publish_batch.payloads,
+            publish_batch.keys,
+            publish_batch.headers,
+            null,
+            null,
+            publish_batch.bodies
+        ) as s;
+        return;
+    end if;
+
+    state := pgq._lock_partition(publish_batch.topic collate "C", publish_batch.partition, null);
+
+    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+
+    published.partition := state.partition;
+    published.duplicate := false;
+    published.first_offset := coalesce(
+        newest.log_offset + 1, state.segment_first_offset
+    );
+    published.last_offset := published.first_offset + size - 1;
+    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
+
+    -- Functions in one select list run side by side; those of absent arrays give nulls.
+    if state.segment = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            state.partition_id,
+            b.log_offset,
+            stamp,
+            0,
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
+            select
+                generate_series(published.first_offset, published.last_offset) as log_offset,
+                unnest(publish_batch.keys) as key,
+                unnest(publish_batch.headers) as header,
+                unnest(publish_batch.payloads) as payload,
+                unnest(publish_batch.bodies) as body
+        ) as b;
+    elsif state.segment = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            state.partition_id,
+            b.log_offset,
+            stamp,
+            1,
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
+            select
+                generate_series(published.first_offset, published.last_offset) as log_offset,
+                unnest(publish_batch.keys) as key,
+                unnest(publish_batch.headers) as header,
+                unnest(publish_batch.payloads) as payload,
+                unnest(publish_batch.bodies) as body
+        ) as b;
+    elsif state.segment <= 3 then
+        if state.segment <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                state.partition_id,
+                b.log_offset,
+                stamp,
+                2,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(published.first_offset, published.last_offset) as log_offset,
+                    unnest(publish_batch.keys) as key,
+                    unnest(publish_batch.headers) as header,
+                    unnest(publish_batch.payloads) as payload,
+                    unnest(publish_batch.bodies) as body
+            ) as b;
+        else
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                state.partition_id,
+                b.log_offset,
+                stamp,
+                3,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(published.first_offset, published.last_offset) as log_offset,
+                    unnest(publish_batch.keys) as key,
+                    unnest(publish_batch.headers) as header,
+                    unnest(publish_batch.payloads) as payload,
+                    unnest(publish_batch.bodies) as body
+            ) as b;
+        end if;
+    elsif state.segment <= 7 then
+        if state.segment <= 5 then
+            if state.segment <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    4,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    5,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            end if;
+        else
+            if state.segment <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    6,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    7,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(published.first_offset, published.last_offset) as log_offset,
+                        unnest(publish_batch.keys) as key,
+                        unnest(publish_batch.headers) as header,
+                        unnest(publish_batch.payloads) as payload,
+                        unnest(publish_batch.bodies) as body
+                ) as b;
+            end if;
+        end if;
+    elsif state.segment <= 15 then
+        if state.segment <= 11 then
+            if state.segment <= 9 then
+                if state.segment <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        8,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        9,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
+                end if;
+            else
+                if state.segment <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        10,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        11,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
+                end if;
+            end if;
+        else
+            if state.segment <= 13 then
+                if state.segment <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        12,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        13,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
+                end if;
+            else
+                if state.segment <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        14,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        15,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(published.first_offset, published.last_offset) as log_offset,
+                            unnest(publish_batch.keys) as key,
+                            unnest(publish_batch.headers) as header,
+                            unnest(publish_batch.payloads) as payload,
+                            unnest(publish_batch.bodies) as body
+                    ) as b;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                $1,
+                b.log_offset,
+                $2,
+                %1$s,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series($3, $4) as log_offset,
+                    unnest($5) as key,
+                    unnest($6) as header,
+                    unnest($7) as payload,
+                    unnest($8) as body
+            ) as b
+        $leaf$, state.segment)
+        using state.partition_id, stamp, published.first_offset, published.last_offset, publish_batch.keys, publish_batch.headers, publish_batch.payloads, publish_batch.bodies;
+    end if;
+
+    if state.notify then
+        perform pg_notify('pgq_topic', publish_batch.topic);
+    end if;
+
+    return next published;
+end
+$$;
+
+revoke all on function pgq.publish_batch from public;
+
+comment on function pgq.publish_batch(
+    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
+) is
+'Appends messages to a topic, all or none, and returns where they stand.
+There is a row for each run of messages that follow each other in a partition; without duplicates
+that is one for each partition that got any.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are
+optional and of the same length. With a partition named, all go there; else each goes to the
+partition of its key; without keys, all go to one partition that is free. In each partition they
+stand in the order of the array. The partitions are locked for other publishers until the
+transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
+before, see publish, or stands further in front in the array, is not written; rows with duplicate =
+true say where such ones stand. An empty array writes nothing.
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
+content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
+or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
+again).';
+
+create function pgq.publish(
+    topic text,
+    payload jsonb default null,
+    key text default null,
+    headers jsonb default null,
+    partition integer default null,
+    idempotency_key text default null,
+    body bytea default null
+)
+returns setof pgq.publish_result
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    place integer;
+    home_id bigint;
+    leaf integer;
+    first_offset bigint;
+    entered_at timestamptz;
+    until timestamptz;
+    newest_offset bigint;
+    newest_at timestamptz;
+    notify boolean;
+    state pgq._partition_state;
+    published pgq.publish_result;
+begin
+    if (publish.payload is null) = (publish.body is null)
+        or publish.headers is not null
+        or publish.idempotency_key is not null
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
+        perform pgq._check_content(publish.payload, publish.headers, publish.body);
+
+        if publish.idempotency_key is not null then
+            perform pgq._check_idempotency_keys(
+                'idempotency_key', array[publish.idempotency_key collate "C"], 1
+            );
+            return query
+            select k.partition, k.log_offset, k.duplicate
+            from pgq._publish_keyed(
+                publish.topic collate "C",
+                case when publish.payload is not null then array[publish.payload] end,
+                array[publish.key],
+                array[publish.headers],
+                publish.partition,
+                array[publish.idempotency_key],
+                case when publish.body is not null then array[publish.body] end
+            ) as k;
+            return;
+        end if;
+
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            return query
+            select b.partition, b.first_offset, b.duplicate
+            from pgq.publish_batch(
+                topic => publish.topic,
+                payloads => case when publish.payload is not null then array[publish.payload] end,
+                keys => array[publish.key],
+                headers => array[publish.headers],
+                partition => publish.partition,
+                bodies => case when publish.body is not null then array[publish.body] end
+            ) as b;
+            return;
+        end if;
+    end if;
+
+    -- The usual case in one statement; _lock_partition knows the others. The one place where
+    -- another partition than the nearest free one is worth the wait is behind a key.
+    if publish.partition is null and publish.key is null then
+        place := pgq._ring();
+
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            false
+        into
+            published.partition,
+            home_id,
+            leaf,
+            first_offset,
+            entered_at,
+            until,
+            notify,
+            published.duplicate
+        from pgq.partition as p
+        where p.topic = publish.topic collate "C"
+            and p.ring <= place
+        order by p.ring desc
+        limit 1
+        for no key update skip locked;
+    else
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            false
+        into
+            published.partition,
+            home_id,
+            leaf,
+            first_offset,
+            entered_at,
+            until,
+            notify,
+            published.duplicate
+        from pgq.partition as p
+        where p.topic = publish.topic collate "C"
+            and p.partition = coalesce(
+                publish.partition,
+                (
+                    select
+                        (hashtextextended(publish.key collate "C", 0) % q.partitions + q.partitions)
+                        % q.partitions
+                    from pgq.partition as q
+                    where q.topic = publish.topic collate "C"
+                        and q.partition = 0
+                )
+            )
+        for no key update;
+    end if;
+
+    if (until > pgq._clock() and not notify) is not true then
+        if (until > pgq._clock()) is not true then
+            state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
+            published.partition := state.partition;
+            published.duplicate := false;
+            home_id := state.partition_id;
+            leaf := state.segment;
+            first_offset := state.segment_first_offset;
+            entered_at := state.segment_entered_at;
+            notify := state.notify;
+        end if;
+        if notify then
+            perform pg_notify('pgq_topic', publish.topic);
+        end if;
+    end if;
+
+    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    -- Two plain statements take less time than one that joins.
+    if leaf = 0 then
+        select m.log_offset, m.published_at
+        from pgq.message_0 as m
+        where m.partition_id = home_id
+            and m.log_offset >= first_offset
+        order by m.log_offset desc
+        limit 1
+        into newest_offset, newest_at;
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        values (
+            home_id,
+            coalesce(newest_offset + 1, first_offset),
+            greatest(pgq._clock(), newest_at, entered_at),
+            0,
+            publish.key,
+            publish.headers,
+            publish.payload,
+            publish.body
+        );
+    elsif leaf = 1 then
+        select m.log_offset, m.published_at
+        from pgq.message_1 as m
+        where m.partition_id = home_id
+            and m.log_offset >= first_offset
+        order by m.log_offset desc
+        limit 1
+        into newest_offset, newest_at;
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        values (
+            home_id,
+            coalesce(newest_offset + 1, first_offset),
+            greatest(pgq._clock(), newest_at, entered_at),
+            1,
+            publish.key,
+            publish.headers,
+            publish.payload,
+            publish.body
+        );
+    elsif leaf <= 3 then
+        if leaf <= 2 then
+            select m.log_offset, m.published_at
+            from pgq.message_2 as m
+            where m.partition_id = home_id
+                and m.log_offset >= first_offset
+            order by m.log_offset desc
+            limit 1
+            into newest_offset, newest_at;
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                home_id,
+                coalesce(newest_offset + 1, first_offset),
+                greatest(pgq._clock(), newest_at, entered_at),
+                2,
+                publish.key,
+                publish.headers,
+                publish.payload,
+                publish.body
+            );
+        else
+            select m.log_offset, m.published_at
+            from pgq.message_3 as m
+            where m.partition_id = home_id
+                and m.log_offset >= first_offset
+            order by m.log_offset desc
+            limit 1
+            into newest_offset, newest_at;
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                home_id,
+                coalesce(newest_offset + 1, first_offset),
+                greatest(pgq._clock(), newest_at, entered_at),
+                3,
+                publish.key,
+                publish.headers,
+                publish.payload,
+                publish.body
+            );
+        end if;
+    elsif leaf <= 7 then
+        if leaf <= 5 then
+            if leaf <= 4 then
+                select m.log_offset, m.published_at
+                from pgq.message_4 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(pgq._clock(), newest_at, entered_at),
+                    4,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_5 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(pgq._clock(), newest_at, entered_at),
+                    5,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            end if;
+        else
+            if leaf <= 6 then
+                select m.log_offset, m.published_at
+                from pgq.message_6 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(pgq._clock(), newest_at, entered_at),
+                    6,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            else
+                select m.log_offset, m.published_at
+                from pgq.message_7 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= first_offset
+                order by m.log_offset desc
+                limit 1
+                into newest_offset, newest_at;
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    home_id,
+                    coalesce(newest_offset + 1, first_offset),
+                    greatest(pgq._clock(), newest_at, entered_at),
+                    7,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                );
+            end if;
+        end if;
+    elsif leaf <= 15 then
+        if leaf <= 11 then
+            if leaf <= 9 then
+                if leaf <= 8 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_8 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(pgq._clock(), newest_at, entered_at),
+                        8,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                else
+                    select m.log_offset, m.published_at
+                    from pgq.message_9 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(pgq._clock(), newest_at, entered_at),
+                        9,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                end if;
+            else
+                if leaf <= 10 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_10 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(pgq._clock(), newest_at, entered_at),
+                        10,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                else
+                    select m.log_offset, m.published_at
+                    from pgq.message_11 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(pgq._clock(), newest_at, entered_at),
+                        11,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                end if;
+            end if;
+        else
+            if leaf <= 13 then
+                if leaf <= 12 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_12 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(pgq._clock(), newest_at, entered_at),
+                        12,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                else
+                    select m.log_offset, m.published_at
+                    from pgq.message_13 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(pgq._clock(), newest_at, entered_at),
+                        13,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                end if;
+            else
+                if leaf <= 14 then
+                    select m.log_offset, m.published_at
+                    from pgq.message_14 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(pgq._clock(), newest_at, entered_at),
+                        14,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                else
+                    select m.log_offset, m.published_at
+                    from pgq.message_15 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= first_offset
+                    order by m.log_offset desc
+                    limit 1
+                    into newest_offset, newest_at;
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        coalesce(newest_offset + 1, first_offset),
+                        greatest(pgq._clock(), newest_at, entered_at),
+                        15,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select m.log_offset, m.published_at
+            from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset >= $2
+            order by m.log_offset desc
+            limit 1
+        $leaf$, leaf)
+        into newest_offset, newest_at
+        using home_id, first_offset;
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                $1,
+                coalesce($2 + 1, $3),
+                greatest(pgq._clock(), $4, $5),
+                %1$s,
+                $6,
+                $7,
+                $8,
+                $9
+            )
+        $leaf$, leaf)
+        using home_id, newest_offset, first_offset, newest_at, entered_at, publish.key, publish.headers, publish.payload, publish.body;
+    end if;
+
+    published.log_offset := coalesce(newest_offset + 1, first_offset);
+    return next published;
+end
+$$;
+
+revoke all on function pgq.publish from public;
+
+comment on function pgq.publish(text, jsonb, text, jsonb, integer, text, bytea) is
+'Appends one message to a topic, and returns its partition and offset.
+Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
+named, else to the one that its key belongs to, else to any that is free. That partition is then
+locked for other publishers until the transaction ends: publish last, or commit soon. An
+idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
+whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
+whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
+a transaction that is publishing that message.
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
+content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
+COMMITTED when another transaction was first (try again).';
+
+create function pgq._check_unique_key(unique_key text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if length(_check_unique_key.unique_key) not between 1 and 255 then
+        raise exception 'argument "unique_key" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_unique_key from public;
+
+comment on function pgq._check_unique_key(text) is
+'Refuses a unique key that is empty or long (22023).';
+
+create function pgq._check_unique_keys(unique_keys text[], size integer)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if array_ndims(_check_unique_keys.unique_keys) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_unique_keys.unique_keys) <> _check_unique_keys.size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = format(
+                    'messages: %s, unique_keys: %s',
+                    _check_unique_keys.size,
+                    cardinality(_check_unique_keys.unique_keys)
+                );
+    end if;
+
+    if exists (
+        select
+        from unnest(_check_unique_keys.unique_keys) as k (unique_key)
+        where length(k.unique_key) not between 1 and 255
+    )
+    then
+        raise exception 'argument "unique_keys" must contain texts of 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_unique_keys from public;
+
+comment on function pgq._check_unique_keys(text[], integer) is
+'Refuses unique keys that are empty or long, or not as many as the messages of a batch (22023).';
+
+create or replace function pgq._check_queue_settings(settings pgq.queue_info)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_interval('lease', _check_queue_settings.settings.lease, false);
+    perform pgq._check_interval('delay', _check_queue_settings.settings.delay, true);
+    perform pgq._check_interval('backoff', _check_queue_settings.settings.backoff, true);
+    perform pgq._check_interval('backoff_max', _check_queue_settings.settings.backoff_max, true);
+    perform pgq._check_idempotency_window(_check_queue_settings.settings.idempotency_window);
+    if _check_queue_settings.settings.max_attempts is not null then
+        perform pgq._check_count(
+            'max_attempts', _check_queue_settings.settings.max_attempts, 1, 2147483647
+        );
+    end if;
+    if _check_queue_settings.settings.backoff_jitter not between 0 and 1 then
+        raise exception 'argument "backoff_jitter" must be from 0 to 1'
+            using errcode = '22023';
+    end if;
+    if _check_queue_settings.settings.unique_until collate "C"
+        not in ('finished', 'claimed', 'removed')
+    then
+        raise exception 'argument "unique_until" must be finished, claimed or removed'
+            using errcode = '22023';
+    end if;
+    if _check_queue_settings.settings.retention is not null then
+        perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
+    end if;
+    if _check_queue_settings.settings.job_ttl is not null then
+        perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
+        -- Whenever both are added to a moment.
+        if pgq._shortest(
+            _check_queue_settings.settings.job_ttl - _check_queue_settings.settings.delay
+        ) <= interval '0'
+        then
+            raise exception 'argument "delay" must be shorter than "job_ttl"'
+                using errcode = '22023',
+                    detail = format(
+                        'Delay: %s; job_ttl: %s.',
+                        _check_queue_settings.settings.delay,
+                        _check_queue_settings.settings.job_ttl
+                    ),
+                    hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
+        end if;
+    end if;
+end
+$$;
+
+create or replace function pgq._queue_info(queue text)
+returns setof pgq.queue_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select
+    q.queue,
+    q.lease,
+    q.max_attempts,
+    q.delay,
+    q.job_ttl,
+    q.retention,
+    q.backoff,
+    q.backoff_max,
+    q.backoff_jitter,
+    q.archive,
+    q.notify,
+    q.paused,
+    q.created_at,
+    q.updated_at,
+    q.idempotency_window,
+    q.unique_until
+from pgq.queue as q
+where q.queue = _queue_info.queue
+$$;
+
+create function pgq._free_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(_free_keys.job_ids);
+end
+$$;
+
+revoke all on function pgq._free_keys from public;
+
+comment on function pgq._free_keys(bigint[]) is
+'Takes their unique keys from jobs, whose rows the caller has locked.';
+
+create function pgq.create_queue(
+    queue text,
+    lease interval default null,
+    max_attempts integer default null,
+    delay interval default null,
+    job_ttl interval default null,
+    retention interval default null,
+    backoff interval default null,
+    backoff_max interval default null,
+    backoff_jitter double precision default null,
+    archive boolean default null,
+    notify boolean default null,
+    idempotency_window interval default null,
+    unique_until text default null,
+    no_limit text[] default null
+)
+returns setof pgq.queue_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    settings pgq.queue_info;
+    existing pgq.queue_info;
+    new_id bigint;
+    class pgq.storage_class;
+begin
+    perform pgq._check_name('queue', create_queue.queue collate "C");
+
+    perform pgq._check_no_limit(
+        create_queue.no_limit collate "C",
+        jsonb_build_object(
+            'job_ttl', create_queue.job_ttl,
+            'max_attempts', create_queue.max_attempts,
+            'retention', create_queue.retention
+        )
+    );
+
+    settings.queue := create_queue.queue;
+    settings.lease := coalesce(create_queue.lease, '30 seconds');
+    if ('max_attempts' = any(create_queue.no_limit collate "C")) is not true then
+        settings.max_attempts := coalesce(create_queue.max_attempts, 5);
+    end if;
+    settings.delay := coalesce(create_queue.delay, '0');
+    if ('job_ttl' = any(create_queue.no_limit collate "C")) is not true then
+        settings.job_ttl := coalesce(create_queue.job_ttl, '14 days');
+    end if;
+    if ('retention' = any(create_queue.no_limit collate "C")) is not true then
+        settings.retention := coalesce(create_queue.retention, '14 days');
+    end if;
+    settings.backoff := coalesce(create_queue.backoff, '1 second');
+    settings.backoff_max := coalesce(create_queue.backoff_max, '1 hour');
+    settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
+    settings.archive := coalesce(create_queue.archive, true);
+    settings.notify := coalesce(create_queue.notify, false);
+    settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
+    settings.unique_until := coalesce(create_queue.unique_until, 'finished');
+    perform pgq._check_queue_settings(settings);
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._queue_info(create_queue.queue collate "C") as i;
+
+    if existing.queue is not null then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.queue as q
+            where q.queue = create_queue.queue collate "C"
+            for key share;
+        end if;
+
+        perform pgq._check_settings_equal(
+            'queue',
+            create_queue.queue collate "C",
+            jsonb_build_object(
+                'lease', create_queue.lease,
+                'max_attempts', create_queue.max_attempts,
+                'delay', create_queue.delay,
+                'job_ttl', create_queue.job_ttl,
+                'retention', create_queue.retention,
+                'backoff', create_queue.backoff,
+                'backoff_max', create_queue.backoff_max,
+                'backoff_jitter', create_queue.backoff_jitter,
+                'archive', create_queue.archive,
+                'notify', create_queue.notify,
+                'idempotency_window', create_queue.idempotency_window,
+                'unique_until', create_queue.unique_until
+            ),
+            create_queue.no_limit,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
+    end if;
+
+    class := pgq._storage_class(settings.retention, null, null);
+    insert into pgq.queue (
+        queue,
+        partition_id,
+        storage_class_id,
+        segment,
+        lease,
+        max_attempts,
+        delay,
+        job_ttl,
+        retention,
+        backoff,
+        backoff_max,
+        backoff_jitter,
+        archive,
+        notify,
+        created_at,
+        updated_at,
+        idempotency_window,
+        unique_until
+    )
+    values (
+        settings.queue,
+        nextval('pgq.partition_id'),
+        class.storage_class_id,
+        class.segment,
+        settings.lease,
+        settings.max_attempts,
+        settings.delay,
+        settings.job_ttl,
+        settings.retention,
+        settings.backoff,
+        settings.backoff_max,
+        settings.backoff_jitter,
+        settings.archive,
+        settings.notify,
+        pgq._clock(),
+        pgq._clock(),
+        settings.idempotency_window,
+        settings.unique_until
+    )
+    on conflict (queue) do nothing
+    returning queue_id into new_id;
+
+    if new_id is null then
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_queue(
+            create_queue.queue,
+            create_queue.lease,
+            create_queue.max_attempts,
+            create_queue.delay,
+            create_queue.job_ttl,
+            create_queue.retention,
+            create_queue.backoff,
+            create_queue.backoff_max,
+            create_queue.backoff_jitter,
+            create_queue.archive,
+            create_queue.notify,
+            create_queue.idempotency_window,
+            create_queue.unique_until,
+            create_queue.no_limit
+        ) as c;
+        return;
+    end if;
+
+    insert into pgq.queue_floor_lock (queue_id)
+    values (new_id);
+
+    insert into pgq.queue_floor (
+        queue_id,
+        seq,
+        epoch,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid
+    )
+    values (
+        new_id,
+        1,
+        1,
+        array_fill('-infinity'::timestamptz, array[10]),
+        array_fill(0::bigint, array[10]),
+        '-infinity',
+        '-infinity',
+        '-infinity',
+        '0'
+    );
+
+    return query
+    select i.*
+    from pgq._queue_info(create_queue.queue collate "C") as i;
+end
+$$;
+
+revoke all on function pgq.create_queue from public;
+
+comment on function pgq.create_queue(
+    text,
+    interval,
+    integer,
+    interval,
+    interval,
+    interval,
+    interval,
+    interval,
+    double precision,
+    boolean,
+    boolean,
+    interval,
+    text,
+    text[]
+) is
+'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
+lease: how long a worker has a job before another one may get it; by default 30 seconds.
+max_attempts: attempts before a job is a dead letter; by default 5. delay: from enqueue to the first
+attempt; by default none. job_ttl: from enqueue until an unfinished job expires; by default 14 days.
+retention: how long dead letters are kept, counted from when they died, and finished jobs, counted
+from when they were enqueued; by default 14 days. backoff: the delay before the first retry, by
+default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
+share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
+or that expires or is cancelled, is noted among the archived ones, which is the default. notify: an
+enqueue notifies the channel pgq_queue with the queue''s name; off by default. idempotency_window:
+how long an idempotency key stands for the job that it was given with, from 1 second to 366 days; by
+default 1 day; queues and topics with one window share their storage. unique_until: how long a job
+keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
+purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter
+does so too, until it is redriven and finished, or purged, or removed by retention. no_limit: names
+of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
+each start of an application, settings that are not given are not compared.
+Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
+null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
+(try again).';
+
+create function pgq.alter_queue(
+    queue text,
+    lease interval default null,
+    max_attempts integer default null,
+    delay interval default null,
+    job_ttl interval default null,
+    retention interval default null,
+    backoff interval default null,
+    backoff_max interval default null,
+    backoff_jitter double precision default null,
+    archive boolean default null,
+    notify boolean default null,
+    idempotency_window interval default null,
+    unique_until text default null,
+    no_limit text[] default null
+)
+returns setof pgq.queue_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    settings pgq.queue_info;
+    class pgq.storage_class;
+    target_id bigint;
+    store_id bigint;
+    attempts_before integer;
+    retention_before interval;
+    window_before interval;
+begin
+    loop
+        perform
+        from pgq.queue as q
+        where q.queue = alter_queue.queue collate "C"
+        for no key update;
+
+        exit when found;
+        perform pgq._check_queue(alter_queue.queue collate "C");
+    end loop;
+    perform pgq._check_no_limit(
+        alter_queue.no_limit collate "C",
+        jsonb_build_object(
+            'job_ttl', alter_queue.job_ttl,
+            'max_attempts', alter_queue.max_attempts,
+            'retention', alter_queue.retention
+        )
+    );
+
+    select i.*
+    into settings
+    from pgq._queue_info(alter_queue.queue collate "C") as i;
+
+    attempts_before := settings.max_attempts;
+    retention_before := settings.retention;
+    window_before := settings.idempotency_window;
+    settings.lease := coalesce(alter_queue.lease, settings.lease);
+    settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
+    settings.delay := coalesce(alter_queue.delay, settings.delay);
+    settings.job_ttl := coalesce(alter_queue.job_ttl, settings.job_ttl);
+    settings.retention := coalesce(alter_queue.retention, settings.retention);
+    settings.backoff := coalesce(alter_queue.backoff, settings.backoff);
+    settings.backoff_max := coalesce(alter_queue.backoff_max, settings.backoff_max);
+    settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
+    settings.archive := coalesce(alter_queue.archive, settings.archive);
+    settings.notify := coalesce(alter_queue.notify, settings.notify);
+    settings.idempotency_window := coalesce(
+        alter_queue.idempotency_window, settings.idempotency_window
+    );
+    settings.unique_until := coalesce(alter_queue.unique_until, settings.unique_until);
+    if 'max_attempts' = any(alter_queue.no_limit collate "C") then
+        settings.max_attempts := null;
+    end if;
+    if 'job_ttl' = any(alter_queue.no_limit collate "C") then
+        settings.job_ttl := null;
+    end if;
+    if 'retention' = any(alter_queue.no_limit collate "C") then
+        settings.retention := null;
+    end if;
+    perform pgq._check_queue_settings(settings);
+
+    class := pgq._storage_class(settings.retention, null, null);
+    update pgq.queue as q
+    set
+        storage_class_id = class.storage_class_id,
+        segment = class.segment,
+        lease = settings.lease,
+        max_attempts = settings.max_attempts,
+        delay = settings.delay,
+        job_ttl = settings.job_ttl,
+        retention = settings.retention,
+        backoff = settings.backoff,
+        backoff_max = settings.backoff_max,
+        backoff_jitter = settings.backoff_jitter,
+        archive = settings.archive,
+        notify = settings.notify,
+        idempotency_window = settings.idempotency_window,
+        unique_until = settings.unique_until,
+        updated_at = pgq._clock()
+    where q.queue = alter_queue.queue collate "C"
+    returning q.queue_id, q.partition_id
+    into target_id, store_id;
+
+    perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
+    perform pgq._note_former_window(store_id, window_before, settings.idempotency_window);
+
+    if settings.max_attempts < coalesce(attempts_before, 2147483647) then
+        insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
+        values (target_id, pg_current_xact_id(), 0)
+        on conflict (queue_id) do update
+        set lowered_xid = excluded.lowered_xid,
+            horizon = null,
+            marked_id = excluded.marked_id,
+            missed_id = null;
+    end if;
+
+    return query
+    select i.*
+    from pgq._queue_info(alter_queue.queue collate "C") as i;
+end
+$$;
+
+revoke all on function pgq.alter_queue from public;
+
+comment on function pgq.alter_queue(
+    text,
+    interval,
+    integer,
+    interval,
+    interval,
+    interval,
+    interval,
+    interval,
+    double precision,
+    boolean,
+    boolean,
+    interval,
+    text,
+    text[]
+) is
+'Changes settings of a queue and returns it; what is null stays as it is.
+See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
+that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
+lowered max_attempts already become dead letters, but for those that were enqueued with one of their
+own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
+it. Where there was no retention before, what is finished is kept for the new one from now on. A new
+idempotency_window counts for keys noted before as well, from when each was noted; but what was
+noted by a shorter one is forgotten when that ends.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
+READ COMMITTED when another transaction was first (try again).';
+
+create or replace function pgq.drop_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target pgq.queue;
+    newest_id bigint;
+begin
+    loop
+        delete from pgq.queue as q
+        where q.queue = drop_queue.queue collate "C"
+        returning q.*
+        into target;
+
+        exit when target.queue_id is not null;
+        perform pgq._check_queue(drop_queue.queue collate "C");
+    end loop;
+
+    select s.last_value
+    into newest_id
+    from pgq.job_id as s;
+
+    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced, or
+    -- redriven, while this waits for it is found by the next turn; what is enqueued from now on, by
+    -- cleanup.
+    loop
+        with doomed as materialized (
+            select j.job_id
+            from pgq.job as j
+            where j.queue_id = target.queue_id
+            order by j.job_id
+            for update
+        )
+
+        delete from pgq.job as j
+        using doomed as d
+        where j.job_id = d.job_id;
+
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+
+        delete from pgq.dead_job as d
+        using doomed as g
+        where d.job_id = g.job_id;
+
+        exit when not exists (
+            select
+            from pgq.job as j
+            where j.queue_id = target.queue_id
+                and j.job_id <= newest_id
+        );
+    end loop;
+    delete from pgq.unique_job as u
+    where u.queue_id = target.queue_id;
+    delete from pgq.queue_floor as f
+    where f.queue_id = target.queue_id;
+
+    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
+end
+$$;
+
+comment on function pgq.drop_queue(text) is
+'Removes a queue with its jobs, leased, dead and archived ones too.
+Jobs that are enqueued at the same time go with it. Its idempotency keys are forgotten: in a new
+queue of that name they are new.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
+
+create or replace function pgq.purge_queue(
+    queue text,
+    dead_only boolean default null,
+    all_jobs boolean default null
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    newest_id bigint;
+    gone bigint;
+    removed bigint := 0;
+    freed bigint[];
+    keyed bigint[] := '{}';
+begin
+    -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
+    perform pgq._check_read_committed('purge_queue');
+
+    select q.queue_id
+    into target_id
+    from pgq.queue as q
+    where q.queue = purge_queue.queue collate "C";
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(purge_queue.queue collate "C");
+    end if;
+    if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
+        raise exception '"dead_only", "all_jobs": exactly one is needed'
+            using errcode = '22023',
+                hint = 'Pass dead_only => true, or all_jobs => true.';
+    end if;
+
+    -- Those that are enqueued from now on are not meant.
+    select s.last_value
+    into newest_id
+    from pgq.job_id as s;
+
+    -- In the order of their ids, as everywhere where several jobs are locked. Dead letters come
+    -- last: a job that dies while this waits for its row is then among them. A row that is replaced
+    -- by a new one, or a letter that is redriven, while this waits for it is found by the next
+    -- turn.
+    loop
+        if purge_queue.all_jobs then
+            with doomed as materialized (
+                select j.job_id
+                from pgq.job as j
+                where j.queue_id = target_id
+                    and j.job_id <= newest_id
+                order by j.job_id
+                for update
+            ),
+
+            purged as (
+                delete from pgq.job as j
+                using doomed as d
+                where j.job_id = d.job_id
+                returning j.job_id, j.unique_key
+            )
+
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
+            removed := removed + gone;
+            keyed := keyed || freed;
+        end if;
+
+        with doomed as materialized (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target_id
+            order by d.job_id
+            for update
+        ),
+
+        purged as (
+            delete from pgq.dead_job as d
+            using doomed as g
+            where d.job_id = g.job_id
+            returning d.job_id, d.unique_key
+        )
+
+        select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+        into gone, freed
+        from purged as p;
+        removed := removed + gone;
+        keyed := keyed || freed;
+
+        exit when purge_queue.all_jobs is not true
+            or not exists (
+                select
+                from pgq.job as j
+                where j.queue_id = target_id
+                    and j.job_id <= newest_id
+            );
+    end loop;
+
+    -- When it waits for no job any more: an enqueue may wait for these keys.
+    perform pgq._free_keys(keyed);
+    return removed;
+end
+$$;
+
+comment on function pgq.purge_queue(text, boolean, boolean) is
+'Removes unfinished jobs or dead letters of a queue, and returns how many.
+dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
+too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
+idempotency keys: one that was given with a removed job still stands for it.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
+both are, 25001 not under READ COMMITTED.';
+
+create function pgq._enqueue_keyed(
+    queue text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    delay interval,
+    run_at timestamptz,
+    priority integer,
+    labels text[],
+    idempotency_keys text[],
+    unique_keys text[],
+    max_attempts integer,
+    bodies bytea[]
+)
+returns setof pgq.enqueue_result
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    scope bigint;
+    span interval;
+    notes pgq._key_notes;
+    leaders integer[];
+    added record;
+    -- The jobs that were added, or are there by their unique key, in their order.
+    made pgq.enqueue_result[];
+    -- The answer for each place.
+    ids bigint[];
+    duplicates boolean[];
+    rank integer := 0;
+begin
+    -- The transaction id first, then the window: see _note_keys.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show another window, or a queue that is gone; then 40001.
+        perform
+        from pgq.queue as q
+        where q.queue = _enqueue_keyed.queue
+        for share;
+    end if;
+
+    -- Again when the queue was dropped and created again while this waited.
+    loop
+        select q.partition_id, q.idempotency_window
+        into scope, span
+        from pgq.queue as q
+        where q.queue = _enqueue_keyed.queue;
+
+        if scope is null then
+            perform pgq._fail_unknown_queue(_enqueue_keyed.queue);
+        end if;
+
+        notes := pgq._note_keys(scope, span, _enqueue_keyed.idempotency_keys);
+
+        exit when exists (select from pgq.queue as q where q.partition_id = scope);
+    end loop;
+
+    leaders := notes.leaders;
+
+    select
+        array_agg(g.payload order by g.place) as payloads,
+        array_agg(g.key order by g.place) as keys,
+        array_agg(g.header order by g.place) as headers,
+        array_agg(g.label order by g.place) as labels,
+        array_agg(g.unique_key order by g.place) as unique_keys,
+        array_agg(g.body order by g.place) as bodies
+    into added
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(_enqueue_keyed.payloads) as payload,
+            unnest(_enqueue_keyed.keys) as key,
+            unnest(_enqueue_keyed.headers) as header,
+            unnest(_enqueue_keyed.labels) as label,
+            unnest(_enqueue_keyed.unique_keys) as unique_key,
+            unnest(_enqueue_keyed.bodies) as body
+    ) as g
+    where g.leader = g.place;
+
+    if added.keys is not null then
+        made := array(
+            select e
+            from pgq.enqueue_batch(
+                queue => _enqueue_keyed.queue,
+                payloads => case when _enqueue_keyed.bodies is null then added.payloads end,
+                keys => added.keys,
+                headers => added.headers,
+                delay => _enqueue_keyed.delay,
+                run_at => _enqueue_keyed.run_at,
+                priority => _enqueue_keyed.priority,
+                labels => added.labels,
+                unique_keys => added.unique_keys,
+                max_attempts => _enqueue_keyed.max_attempts,
+                bodies => case when _enqueue_keyed.bodies is not null then added.bodies end
+            ) as e
+        );
+    end if;
+
+    for place in 1 .. cardinality(leaders) loop
+        duplicates[place] := leaders[place] <> place;
+        if leaders[place] = place then
+            rank := rank + 1;
+            ids[place] := made[rank].job_id;
+            duplicates[place] := made[rank].duplicate;
+        elsif leaders[place] > 0 then
+            ids[place] := ids[leaders[place]];
+        else
+            ids[place] := notes.job_ids[-leaders[place]];
+        end if;
+    end loop;
+
+    if rank > 0 then
+        perform pgq._place_keys(
+            notes.segments,
+            scope,
+            array_agg(g.idempotency_key),
+            array_agg(g.job_id),
+            null,
+            null
+        )
+        from (
+            select
+                generate_series(1, cardinality(leaders)) as place,
+                unnest(leaders) as leader,
+                unnest(_enqueue_keyed.idempotency_keys) as idempotency_key,
+                unnest(ids) as job_id
+        ) as g
+        where g.leader = g.place
+            and g.idempotency_key is not null;
+
+        -- Without a lock: it would be one for each call.
+        if not exists (select from pgq.queue as q where q.partition_id = scope) then
+            raise exception 'queue "%" was dropped while this call was at work',
+                _enqueue_keyed.queue
+                using errcode = 'MQ002';
+        end if;
+    end if;
+
+    return query
+    select unnest(ids), unnest(duplicates);
+end
+$$;
+
+revoke all on function pgq._enqueue_keyed from public;
+
+comment on function pgq._enqueue_keyed(
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    text[],
+    integer,
+    bytea[]
+) is
+'The part of enqueue and enqueue_batch that knows idempotency keys: adds the jobs that are new, and
+returns the ids of all, in the order of the array.';
+
+create function pgq._take_key(
+    queue_id bigint,
+    unique_key text,
+    job_id bigint,
+    waiting boolean
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    holder_id bigint;
+    several boolean;
+begin
+    loop
+        -- It waits for whoever is taking the key, or giving it back. Above READ COMMITTED it raises
+        -- 40001 where the snapshot does not show who has it.
+        insert into pgq.unique_job (queue_id, unique_key, job_id)
+        values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
+        on conflict do nothing;
+        if found then
+            return _take_key.job_id;
+        end if;
+
+        select u.job_id, count(*) over () > 1
+        into holder_id, several
+        from pgq.unique_job as u
+        where u.queue_id = _take_key.queue_id
+            and u.unique_key = _take_key.unique_key collate "C";
+        -- It was given back in between.
+        continue when not found;
+
+        if several then
+            -- Above READ COMMITTED this transaction may see who has given the key back since, and a
+            -- job of its own; the lock then raises 40001.
+            perform
+            from pgq.unique_job as u
+            where u.queue_id = _take_key.queue_id
+                and u.unique_key = _take_key.unique_key collate "C"
+            for key share;
+        end if;
+
+        exit when not _take_key.waiting
+            or (
+                select q.unique_until
+                from pgq.queue as q
+                where q.queue_id = _take_key.queue_id
+            ) is distinct from 'claimed';
+
+        -- Claims pass over what is locked. So whoever works on the job begins when this transaction
+        -- has ended, and sees what it did.
+        perform
+        from pgq.job as j
+        where j.job_id = holder_id
+            and j.lease_token is null
+        for key share;
+        exit when found;
+
+        -- It was claimed, or replaced by a new row, while this waited; or else it keeps the key
+        -- from when the queue said otherwise. Both in one statement: one snapshot.
+        exit when exists (
+            select
+            from pgq.unique_job as u
+            where u.job_id = holder_id
+                and not exists (
+                    select
+                    from pgq.job as j
+                    where j.job_id = holder_id
+                        and j.lease_token is null
+                )
+        );
+    end loop;
+
+    return holder_id;
+end
+$$;
+
+revoke all on function pgq._take_key from public;
+
+comment on function pgq._take_key(bigint, text, bigint, boolean) is
+'Gives a job a unique key of its queue and returns its id, or that of the job that has the key.
+waiting: that one is to wait until this transaction has ended, where claims give keys back.';
+
+create function pgq._take_keys(
+    queue_id bigint,
+    unique_keys text[],
+    job_ids bigint[],
+    waiting boolean
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    holders bigint[] := _take_keys.job_ids;
+    wish record;
+begin
+    -- One after the other, in the order of the keys: who waits for one has none behind it.
+    for wish in
+        select w.unique_key, w.job_id, w.place
+        from unnest(_take_keys.unique_keys, _take_keys.job_ids)
+            with ordinality as w (unique_key, job_id, place)
+        where w.unique_key is not null
+        order by w.unique_key collate "C", w.job_id
+    loop
+        holders[wish.place] := pgq._take_key(
+            _take_keys.queue_id, wish.unique_key, wish.job_id, _take_keys.waiting
+        );
+    end loop;
+
+    return holders;
+end
+$$;
+
+revoke all on function pgq._take_keys from public;
+
+comment on function pgq._take_keys(bigint, text[], bigint[], boolean) is
+'What _take_key does for many jobs; those without a key are returned themselves.';
+
+create function pgq.enqueue(
+    queue text,
+    payload jsonb default null,
+    key text default null,
+    headers jsonb default null,
+    delay interval default null,
+    run_at timestamptz default null,
+    priority integer default 0,
+    label text default null,
+    idempotency_key text default null,
+    unique_key text default null,
+    max_attempts integer default null,
+    body bytea default null
+)
+returns setof pgq.enqueue_result
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    store_id bigint;
+    leaf integer;
+    queue_delay interval;
+    ttl interval;
+    usual boolean;
+    moment timestamptz;
+    due_at timestamptz;
+    holder_id bigint;
+    added pgq.enqueue_result;
+begin
+    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
+    -- They wait for every transaction that was running when a segment was sealed, or a floor
+    -- proposed. Few conditions, since each of them takes time.
+    if (enqueue.payload is null) = (enqueue.body is null)
+        or enqueue.headers is not null
+        or coalesce(enqueue.priority, 0) <> 0
+        or enqueue.label is not null
+        or enqueue.idempotency_key is not null
+        or enqueue.unique_key is not null
+        or enqueue.max_attempts is not null
+        or current_setting('transaction_isolation') <> 'read committed'
+        or pg_current_xact_id() is null
+    then
+        perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
+        perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
+        perform pgq._check_label(enqueue.label collate "C");
+        perform pgq._check_unique_key(enqueue.unique_key collate "C");
+        if enqueue.max_attempts is not null then
+            perform pgq._check_count('max_attempts', enqueue.max_attempts, 1, 2147483647);
+        end if;
+
+        if enqueue.idempotency_key is not null then
+            perform pgq._check_idempotency_keys(
+                'idempotency_key', array[enqueue.idempotency_key collate "C"], 1
+            );
+            return query
+            select k.job_id, k.duplicate
+            from pgq._enqueue_keyed(
+                enqueue.queue collate "C",
+                case when enqueue.payload is not null then array[enqueue.payload] end,
+                array[enqueue.key],
+                array[enqueue.headers],
+                enqueue.delay,
+                enqueue.run_at,
+                enqueue.priority,
+                array[enqueue.label],
+                array[enqueue.idempotency_key],
+                array[enqueue.unique_key],
+                enqueue.max_attempts,
+                case when enqueue.body is not null then array[enqueue.body] end
+            ) as k;
+            return;
+        end if;
+
+        perform pg_current_xact_id();
+
+        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.queue as q
+            where q.queue = enqueue.queue collate "C"
+            for share;
+        end if;
+    end if;
+
+    -- Plain statements take less time than one that reads the queue and adds the job.
+    select
+        q.queue_id,
+        q.partition_id,
+        q.segment,
+        q.delay,
+        q.job_ttl,
+        pgq._clock(),
+        nextval('pgq.job_id'),
+        false,
+        enqueue.delay is null
+        and enqueue.run_at is null
+        and enqueue.unique_key is null
+        and not q.notify
+    into
+        target_id,
+        store_id,
+        leaf,
+        queue_delay,
+        ttl,
+        moment,
+        added.job_id,
+        added.duplicate,
+        usual
+    from pgq.queue as q
+    where q.queue = enqueue.queue collate "C";
+
+    if usual is not true then
+        if target_id is null then
+            perform pgq._fail_unknown_queue(enqueue.queue collate "C");
+        end if;
+        if enqueue.delay is not null or enqueue.run_at is not null then
+            due_at := pgq._due_at(
+                enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
+            );
+        end if;
+        if enqueue.unique_key is not null then
+            holder_id := pgq._take_key(
+                target_id, enqueue.unique_key collate "C", added.job_id, true
+            );
+            if holder_id <> added.job_id then
+                return query
+                select holder_id, true;
+                return;
+            end if;
+        end if;
+        -- Heard when this transaction commits.
+        perform pg_notify('pgq_queue', q.queue)
+        from pgq.queue as q
+        where q.queue_id = target_id
+            and q.notify;
+    end if;
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label,
+        unique_key,
+        max_attempts
+    )
+    values (
+        added.job_id,
+        target_id,
+        store_id,
+        added.job_id,
+        moment + ttl,
+        coalesce(due_at, moment + queue_delay),
+        leaf,
+        0,
+        coalesce(enqueue.priority, 0),
+        enqueue.label,
+        enqueue.unique_key,
+        enqueue.max_attempts
+    );
+
+    if leaf = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        values (
+            store_id,
+            added.job_id,
+            moment,
+            0,
+            enqueue.key,
+            enqueue.headers,
+            enqueue.payload,
+            enqueue.body
+        );
+    elsif leaf = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        values (
+            store_id,
+            added.job_id,
+            moment,
+            1,
+            enqueue.key,
+            enqueue.headers,
+            enqueue.payload,
+            enqueue.body
+        );
+    elsif leaf <= 3 then
+        if leaf <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                store_id,
+                added.job_id,
+                moment,
+                2,
+                enqueue.key,
+                enqueue.headers,
+                enqueue.payload,
+                enqueue.body
+            );
+        else
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                store_id,
+                added.job_id,
+                moment,
+                3,
+                enqueue.key,
+                enqueue.headers,
+                enqueue.payload,
+                enqueue.body
+            );
+        end if;
+    elsif leaf <= 7 then
+        if leaf <= 5 then
+            if leaf <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    added.job_id,
+                    moment,
+                    4,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    added.job_id,
+                    moment,
+                    5,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            end if;
+        else
+            if leaf <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    added.job_id,
+                    moment,
+                    6,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    store_id,
+                    added.job_id,
+                    moment,
+                    7,
+                    enqueue.key,
+                    enqueue.headers,
+                    enqueue.payload,
+                    enqueue.body
+                );
+            end if;
+        end if;
+    elsif leaf <= 15 then
+        if leaf <= 11 then
+            if leaf <= 9 then
+                if leaf <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        added.job_id,
+                        moment,
+                        8,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
+                else
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        added.job_id,
+                        moment,
+                        9,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
+                end if;
+            else
+                if leaf <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        added.job_id,
+                        moment,
+                        10,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
+                else
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        added.job_id,
+                        moment,
+                        11,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
+                end if;
+            end if;
+        else
+            if leaf <= 13 then
+                if leaf <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        added.job_id,
+                        moment,
+                        12,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
+                else
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        added.job_id,
+                        moment,
+                        13,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
+                end if;
+            else
+                if leaf <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        added.job_id,
+                        moment,
+                        14,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
+                else
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        store_id,
+                        added.job_id,
+                        moment,
+                        15,
+                        enqueue.key,
+                        enqueue.headers,
+                        enqueue.payload,
+                        enqueue.body
+                    );
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            values (
+                $1,
+                $2,
+                $3,
+                %1$s,
+                $4,
+                $5,
+                $6,
+                $7
+            )
+        $leaf$, leaf)
+        using store_id, added.job_id, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
+    end if;
+
+    return next added;
+end
+$$;
+
+revoke all on function pgq.enqueue from public;
+
+comment on function pgq.enqueue(
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, text, integer, bytea
+) is
+'Adds a job to a queue, and returns its id.
+Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
+has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
+of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
+for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
+characters) stands for the job that it was given with first, for the idempotency_window of the
+queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
+are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters): where the queue
+has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
+long a job keeps others out is the queue''s unique_until. An enqueue of the same key in another
+transaction is waited for. max_attempts: of this job, instead of what the queue says now or later.
+Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
+or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+create function pgq.enqueue_batch(
+    queue text,
+    payloads jsonb[] default null,
+    keys text[] default null,
+    headers jsonb[] default null,
+    delay interval default null,
+    run_at timestamptz default null,
+    priority integer default 0,
+    labels text[] default null,
+    idempotency_keys text[] default null,
+    unique_keys text[] default null,
+    max_attempts integer default null,
+    bodies bytea[] default null
+)
+returns setof pgq.enqueue_result
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    store_id bigint;
+    leaf integer;
+    queue_delay interval;
+    ttl interval;
+    notify boolean;
+    moment timestamptz;
+    visible_at timestamptz;
+    size integer;
+    ids bigint[];
+    holders bigint[];
+begin
+    size := pgq._check_batch(
+        enqueue_batch.payloads,
+        enqueue_batch.keys collate "C",
+        enqueue_batch.headers,
+        enqueue_batch.labels,
+        enqueue_batch.bodies
+    );
+    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
+    if enqueue_batch.labels is not null then
+        perform pgq._check_label(l.label)
+        from unnest(enqueue_batch.labels) as l (label);
+    end if;
+    if enqueue_batch.idempotency_keys is not null
+        or enqueue_batch.unique_keys is not null
+        or enqueue_batch.max_attempts is not null
+    then
+        perform pgq._check_unique_keys(enqueue_batch.unique_keys collate "C", size);
+        perform pgq._check_count(
+            'max_attempts', coalesce(enqueue_batch.max_attempts, 1), 1, 2147483647
+        );
+        perform pgq._check_idempotency_keys(
+            'idempotency_keys', enqueue_batch.idempotency_keys collate "C", size
+        );
+        if size > 0 and enqueue_batch.idempotency_keys is not null then
+            return query
+            select k.job_id, k.duplicate
+            from pgq._enqueue_keyed(
+                enqueue_batch.queue collate "C",
+                enqueue_batch.payloads,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.delay,
+                enqueue_batch.run_at,
+                enqueue_batch.priority,
+                enqueue_batch.labels,
+                enqueue_batch.idempotency_keys,
+                enqueue_batch.unique_keys,
+                enqueue_batch.max_attempts,
+                enqueue_batch.bodies
+            ) as k;
+            return;
+        end if;
+    end if;
+
+    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
+    -- They wait for every transaction that was running when a segment was sealed, or a floor
+    -- proposed.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
+    into target_id, store_id, leaf, queue_delay, ttl, notify
+    from pgq.queue as q
+    where q.queue = enqueue_batch.queue collate "C";
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(enqueue_batch.queue collate "C");
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        perform
+        from pgq.queue as q
+        where q.queue = enqueue_batch.queue collate "C"
+        for share;
+    end if;
+
+    moment := pgq._clock();
+    if enqueue_batch.delay is null and enqueue_batch.run_at is null then
+        visible_at := moment + queue_delay;
+    else
+        visible_at := pgq._due_at(
+            enqueue_batch.queue collate "C", moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
+        );
+    end if;
+
+    if size = 0 then
+        return;
+    end if;
+
+    ids := array(
+        select nextval('pgq.job_id')
+        from generate_series(1, size)
+    );
+
+    if enqueue_batch.unique_keys is not null then
+        holders := pgq._take_keys(
+            target_id, enqueue_batch.unique_keys collate "C", ids, true
+        );
+
+        return query
+        select h.holder_id, h.holder_id <> h.job_id
+        from unnest(holders, ids) with ordinality as h (holder_id, job_id, place)
+        order by h.place;
+
+        -- From here on, what is new.
+        if holders <> ids then
+            select
+                coalesce(array_agg(b.job_id order by b.place), '{}'),
+                array_agg(b.key order by b.place),
+                array_agg(b.header order by b.place),
+                array_agg(b.payload order by b.place),
+                array_agg(b.label order by b.place),
+                array_agg(b.unique_key order by b.place),
+                array_agg(b.body order by b.place)
+            into
+                ids,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            from unnest(
+                ids,
+                holders,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            ) with ordinality
+                as b (job_id, holder_id, key, header, payload, label, unique_key, body, place)
+            where b.job_id = b.holder_id;
+            notify := notify and cardinality(ids) > 0;
+        end if;
+    end if;
+
+    if leaf = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select store_id, b.job_id, moment, 0, b.key, b.header, b.payload, b.body
+        from (
+            select
+                unnest(ids) as job_id,
+                unnest(enqueue_batch.keys) as key,
+                unnest(enqueue_batch.headers) as header,
+                unnest(enqueue_batch.payloads) as payload,
+                unnest(enqueue_batch.bodies) as body
+        ) as b;
+    elsif leaf = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select store_id, b.job_id, moment, 1, b.key, b.header, b.payload, b.body
+        from (
+            select
+                unnest(ids) as job_id,
+                unnest(enqueue_batch.keys) as key,
+                unnest(enqueue_batch.headers) as header,
+                unnest(enqueue_batch.payloads) as payload,
+                unnest(enqueue_batch.bodies) as body
+        ) as b;
+    elsif leaf <= 3 then
+        if leaf <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select store_id, b.job_id, moment, 2, b.key, b.header, b.payload, b.body
+            from (
+                select
+                    unnest(ids) as job_id,
+                    unnest(enqueue_batch.keys) as key,
+                    unnest(enqueue_batch.headers) as header,
+                    unnest(enqueue_batch.payloads) as payload,
+                    unnest(enqueue_batch.bodies) as body
+            ) as b;
+        else
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select store_id, b.job_id, moment, 3, b.key, b.header, b.payload, b.body
+            from (
+                select
+                    unnest(ids) as job_id,
+                    unnest(enqueue_batch.keys) as key,
+                    unnest(enqueue_batch.headers) as header,
+                    unnest(enqueue_batch.payloads) as payload,
+                    unnest(enqueue_batch.bodies) as body
+            ) as b;
+        end if;
+    elsif leaf <= 7 then
+        if leaf <= 5 then
+            if leaf <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 4, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 5, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            end if;
+        else
+            if leaf <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 6, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select store_id, b.job_id, moment, 7, b.key, b.header, b.payload, b.body
+                from (
+                    select
+                        unnest(ids) as job_id,
+                        unnest(enqueue_batch.keys) as key,
+                        unnest(enqueue_batch.headers) as header,
+                        unnest(enqueue_batch.payloads) as payload,
+                        unnest(enqueue_batch.bodies) as body
+                ) as b;
+            end if;
+        end if;
+    elsif leaf <= 15 then
+        if leaf <= 11 then
+            if leaf <= 9 then
+                if leaf <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 8, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 9, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
+                end if;
+            else
+                if leaf <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 10, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 11, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
+                end if;
+            end if;
+        else
+            if leaf <= 13 then
+                if leaf <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 12, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 13, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
+                end if;
+            else
+                if leaf <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 14, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select store_id, b.job_id, moment, 15, b.key, b.header, b.payload, b.body
+                    from (
+                        select
+                            unnest(ids) as job_id,
+                            unnest(enqueue_batch.keys) as key,
+                            unnest(enqueue_batch.headers) as header,
+                            unnest(enqueue_batch.payloads) as payload,
+                            unnest(enqueue_batch.bodies) as body
+                    ) as b;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select $1, b.job_id, $2, %1$s, b.key, b.header, b.payload, b.body
+            from (
+                select
+                    unnest($3) as job_id,
+                    unnest($4) as key,
+                    unnest($5) as header,
+                    unnest($6) as payload,
+                    unnest($7) as body
+            ) as b
+        $leaf$, leaf)
+        using store_id, moment, ids, enqueue_batch.keys, enqueue_batch.headers, enqueue_batch.payloads, enqueue_batch.bodies;
+    end if;
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label,
+        unique_key,
+        max_attempts
+    )
+    select
+        b.job_id,
+        target_id,
+        store_id,
+        b.job_id,
+        moment + ttl,
+        visible_at,
+        leaf,
+        0,
+        coalesce(enqueue_batch.priority, 0),
+        b.label,
+        b.unique_key,
+        enqueue_batch.max_attempts
+    from (
+        select
+            unnest(ids) as job_id,
+            unnest(enqueue_batch.labels) as label,
+            unnest(enqueue_batch.unique_keys) as unique_key
+    ) as b;
+
+    return query
+    select unnest(ids), false
+    where holders is null;
+
+    if notify then
+        perform pg_notify('pgq_queue', enqueue_batch.queue);
+    end if;
+end
+$$;
+
+revoke all on function pgq.enqueue_batch from public;
+
+comment on function pgq.enqueue_batch(
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    text[],
+    integer,
+    bytea[]
+) is
+'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
+unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
+of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
+job (see enqueue), be it of a job further in front in the array, is not added, and its row has the
+id of the job that it repeats. An empty array adds nothing.
+Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
+bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
+READ COMMITTED when another transaction was first (try again).';
+
+create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean, error text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    ran_out constant text := 'the lease of the last attempt ran out';
+    freed bigint[];
+begin
+    with gone as (
+        delete from pgq.job as j
+        where j.job_id = any(_bury.job_ids)
+        returning j.*
+    ),
+
+    buried as (
+        insert into pgq.dead_job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            segment,
+            priority,
+            attempt,
+            died_at,
+            label,
+            last_error,
+            unique_key,
+            max_attempts
+        )
+        select
+            g.job_id,
+            g.queue_id,
+            g.partition_id,
+            g.log_offset,
+            g.segment,
+            g.priority,
+            g.attempt - _bury.uncounted,
+            pgq._clock(),
+            g.label,
+            case
+                when _bury.error is not null then _bury.error
+                -- A nack has said why.
+                when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
+                -- It was redriven after it had ended in the same way.
+                when right(g.last_error, length(ran_out)) = ran_out then g.last_error
+                else concat_ws(E'\n', g.last_error, ran_out)
+            end,
+            g.unique_key,
+            g.max_attempts
+        from gone as g
+    )
+
+    select array_agg(g.job_id)
+    into freed
+    from gone as g
+    where g.unique_key is not null
+        and (
+            select q.unique_until
+            from pgq.queue as q
+            where q.queue_id = g.queue_id
+        ) is distinct from 'removed';
+
+    if freed is not null then
+        perform pgq._free_keys(freed);
+    end if;
+end
+$$;
+
+revoke all on function pgq._bury from public;
+
+comment on function pgq._bury(bigint[], integer, boolean, text) is
+'Moves jobs, whose rows the caller has locked, to the dead ones. uncounted: deliveries that came to
+nothing; lost: whether a lease ran out, which is added to the error of the last nack; null: where
+the row has a lease token; error: what the worker says instead; null: nothing.';
+
+create or replace function pgq._bury_exhausted(job_ids bigint[], max_attempts integer, moment timestamptz)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    exhausted bigint[];
+begin
+    exhausted := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(_bury_exhausted.job_ids)
+            and j.attempt >= coalesce(j.max_attempts, _bury_exhausted.max_attempts)
+            and j.visible_at <= _bury_exhausted.moment
+        for update skip locked
+    );
+
+    if cardinality(exhausted) > 0 then
+        perform pgq._bury(exhausted, 0, null, null);
+    end if;
+    return cardinality(exhausted);
+end
+$$;
+
+comment on function pgq._bury_exhausted(bigint[], integer, timestamptz) is
+'Of these jobs, moves those that lost their worker on their last attempt to the dead ones, and
+returns how many. max_attempts: of those that have none of their own.';
+
+create or replace function pgq._bury_front(
+    queue_id bigint,
+    max_attempts integer,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    moment timestamptz,
+    max_jobs integer
+)
+returns bigint
+language sql
+volatile
+parallel unsafe
+as $$
+select pgq._bury_exhausted(
+    array(
+        select k.job_id
+        from unnest(_bury_front.floor_times, _bury_front.floor_ids) with ordinality
+            as f (floor_time, floor_id, place)
+        cross join lateral (
+            select j.job_id, j.attempt, j.max_attempts
+            from pgq.job as j
+            where j.queue_id = _bury_front.queue_id
+                and j.priority = f.place - 1
+                and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
+                and j.visible_at <= _bury_front.moment
+            order by j.visible_at, j.job_id
+            limit 1000
+        ) as k
+        where k.attempt >= coalesce(k.max_attempts, _bury_front.max_attempts)
+        limit _bury_front.max_jobs
+    ),
+    _bury_front.max_attempts,
+    _bury_front.moment
+)
+$$;
+
+create function pgq._free_claimed(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(_free_claimed.job_ids)
+        and (
+            select q.unique_until
+            from pgq.queue as q
+            where q.queue_id = u.queue_id
+        ) = 'claimed';
+end
+$$;
+
+revoke all on function pgq._free_claimed from public;
+
+comment on function pgq._free_claimed(bigint[]) is
+'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
+claimed.';
+
+create or replace function pgq._claim_jobs(
+    queue text,
+    max_jobs integer,
+    least_jobs integer,
+    lease interval,
+    label text,
+    exhausted boolean
+)
+returns setof pgq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+set jit = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    wanted integer := _claim_jobs.max_jobs;
+    target_id bigint;
+    keep interval;
+    most_attempts integer;
+    paused boolean;
+    common_times timestamptz[];
+    common_ids bigint[];
+    times timestamptz[];
+    ids bigint[];
+    common_raised_at timestamptz;
+    raised_at timestamptz;
+    era bigint;
+    token uuid := gen_random_uuid();
+    moment timestamptz := pgq._clock();
+    keep_until timestamptz;
+    places tid[];
+    leaves integer[];
+    keyed bigint[];
+    first integer := 1;
+    last integer;
+    leaf integer;
+    raising boolean;
+begin
+    perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
+    perform pgq._check_label(_claim_jobs.label);
+
+    select
+        q.queue_id,
+        coalesce(_claim_jobs.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        q.paused,
+        f.floor_times,
+        f.floor_ids,
+        f.recorded_at,
+        f.epoch
+    into
+        target_id,
+        keep,
+        most_attempts,
+        paused,
+        common_times,
+        common_ids,
+        common_raised_at,
+        era
+    from pgq.queue as q
+    cross join lateral (
+        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch
+        from pgq.queue_floor as g
+        where g.queue_id = q.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    where q.queue = _claim_jobs.queue;
+
+    if target_id is null
+        or paused
+        or wanted = 0
+        or current_setting('transaction_isolation') <> 'read committed'
+    then
+        if target_id is null then
+            perform pgq._fail_unknown_queue(_claim_jobs.queue);
+        end if;
+        if paused or wanted = 0 then
+            return;
+        end if;
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
+            -- marked what had as many; the lock then raises 40001.
+            perform
+            from pgq.queue as q
+            where q.queue_id = target_id
+            for share;
+        end if;
+    end if;
+
+    if common_raised_at > moment and common_raised_at > pgq._clock() then
+        -- The clock was set back, and whoever could start the floors again may be busy.
+        common_times := array_fill('-infinity'::timestamptz, array[10]);
+        common_ids := array_fill(0::bigint, array[10]);
+        era := null;
+    end if;
+
+    times := common_times;
+    ids := common_ids;
+    if _claim_jobs.label is not null then
+        -- The higher one of the floors of all claims and those of this label.
+        select
+            coalesce(array_agg(greatest(g.floor_time, o.floor_time) order by o.place), times),
+            coalesce(
+                array_agg(
+                    case
+                        when g.floor_time > o.floor_time then g.floor_id
+                        when g.floor_time < o.floor_time then o.floor_id
+                        else greatest(g.floor_id, o.floor_id)
+                    end
+                    order by o.place
+                ),
+                ids
+            ),
+            min(f.recorded_at)
+        into times, ids, raised_at
+        from (
+            select h.floor_times, h.floor_ids, h.recorded_at, h.epoch
+            from pgq.queue_floor as h
+            where h.queue_id = target_id
+                and h.label = '=' || _claim_jobs.label
+            order by h.seq desc
+            limit 1
+        ) as f
+        cross join lateral unnest(f.floor_times, f.floor_ids)
+            with ordinality as g (floor_time, floor_id, place)
+        inner join unnest(times, ids) with ordinality as o (floor_time, floor_id, place)
+            on o.place = g.place
+        where f.epoch = era;
+    end if;
+
+    -- One row per priority, the first one first. Those that had all their attempts are passed over.
+    -- The limits stop the scan, and so the locking, as soon as there are enough.
+    if _claim_jobs.label is null then
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null)
+        into places, leaves, keyed
+        from (
+            select j.place, j.segment, j.job_id, j.unique_key
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
+            cross join lateral (
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
+                from pgq.job as k
+                where k.queue_id = target_id
+                    and k.priority = f.priority - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
+                order by k.visible_at, k.job_id
+                limit wanted
+                for update skip locked
+            ) as j
+            limit wanted
+        ) as c;
+    else
+        -- The same by the index on the label; no other index knows the negative id.
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null)
+        into places, leaves, keyed
+        from (
+            select j.place, j.segment, j.job_id, j.unique_key
+            from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
+            cross join lateral (
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
+                from pgq.job as k
+                where -k.queue_id = -target_id
+                    and k.label = _claim_jobs.label
+                    and k.priority = f.priority - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
+                order by k.visible_at, k.job_id
+                limit wanted
+                for update skip locked
+            ) as j
+            limit wanted
+        ) as c;
+    end if;
+
+    -- Now and then, and less often when there is nothing to do. A label may have no floors of its
+    -- own: it gets them when it has jobs.
+    raising := coalesce(raised_at, common_raised_at) < moment - interval '20 milliseconds'
+        and (
+            places is not null
+            or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
+        )
+        or common_raised_at > moment;
+
+    -- Where those that had all their attempts stand before all others, claims would walk them for
+    -- ever.
+    if (raising or _claim_jobs.exhausted or cardinality(places) < wanted or places is null)
+        and exists (
+            select
+            from unnest(common_times, common_ids) with ordinality
+                as f (floor_time, floor_id, priority)
+            cross join lateral (
+                select k.attempt, k.max_attempts
+                from pgq.job as k
+                where k.queue_id = target_id
+                    and k.priority = f.priority - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= moment
+                order by k.visible_at, k.job_id
+                limit 1
+            ) as j
+            where j.attempt >= coalesce(j.max_attempts, most_attempts)
+        )
+    then
+        perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
+    end if;
+
+    -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
+    -- The clock is read behind the locks: by now this transaction has its id, on which the floor
+    -- relies.
+    keep_until := pgq._clock() + keep;
+    while first <= cardinality(places) loop
+        leaf := leaves[first];
+        last := cardinality(places);
+        if leaf <> any(leaves) then
+            last := first;
+            while leaves[last + 1] = leaf loop
+                last := last + 1;
+            end loop;
+        end if;
+
+        if leaf = 0 then
+            return query
+            with gone as (
+                delete from pgq.job as j
+                where j.ctid = any(places[first:last])
+                returning j.*
+            ),
+
+            taken as (
+                insert into pgq.job (
+                    job_id,
+                    queue_id,
+                    partition_id,
+                    log_offset,
+                    expires_at,
+                    visible_at,
+                    segment,
+                    attempt,
+                    priority,
+                    last_attempt,
+                    lease_token,
+                    label,
+                    last_error,
+                    unique_key,
+                    max_attempts
+                )
+                select
+                    g.job_id,
+                    g.queue_id,
+                    g.partition_id,
+                    g.log_offset,
+                    g.expires_at,
+                    keep_until,
+                    g.segment,
+                    g.attempt + 1,
+                    g.priority,
+                    g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                    token,
+                    g.label,
+                    g.last_error,
+                    g.unique_key,
+                    g.max_attempts
+                from gone as g
+            )
+
+            select
+                g.job_id,
+                token,
+                g.attempt + 1,
+                keep_until,
+                m.published_at,
+                g.priority::integer,
+                m.key,
+                g.label,
+                m.headers,
+                m.payload,
+                m.body
+            from gone as g
+            left join pgq.message_0 as m
+                on m.partition_id = g.partition_id
+                and m.log_offset = g.log_offset
+            order by g.priority, g.visible_at, g.job_id;
+        elsif leaf = 1 then
+            return query
+            with gone as (
+                delete from pgq.job as j
+                where j.ctid = any(places[first:last])
+                returning j.*
+            ),
+
+            taken as (
+                insert into pgq.job (
+                    job_id,
+                    queue_id,
+                    partition_id,
+                    log_offset,
+                    expires_at,
+                    visible_at,
+                    segment,
+                    attempt,
+                    priority,
+                    last_attempt,
+                    lease_token,
+                    label,
+                    last_error,
+                    unique_key,
+                    max_attempts
+                )
+                select
+                    g.job_id,
+                    g.queue_id,
+                    g.partition_id,
+                    g.log_offset,
+                    g.expires_at,
+                    keep_until,
+                    g.segment,
+                    g.attempt + 1,
+                    g.priority,
+                    g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                    token,
+                    g.label,
+                    g.last_error,
+                    g.unique_key,
+                    g.max_attempts
+                from gone as g
+            )
+
+            select
+                g.job_id,
+                token,
+                g.attempt + 1,
+                keep_until,
+                m.published_at,
+                g.priority::integer,
+                m.key,
+                g.label,
+                m.headers,
+                m.payload,
+                m.body
+            from gone as g
+            left join pgq.message_1 as m
+                on m.partition_id = g.partition_id
+                and m.log_offset = g.log_offset
+            order by g.priority, g.visible_at, g.job_id;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                return query
+                with gone as (
+                    delete from pgq.job as j
+                    where j.ctid = any(places[first:last])
+                    returning j.*
+                ),
+
+                taken as (
+                    insert into pgq.job (
+                        job_id,
+                        queue_id,
+                        partition_id,
+                        log_offset,
+                        expires_at,
+                        visible_at,
+                        segment,
+                        attempt,
+                        priority,
+                        last_attempt,
+                        lease_token,
+                        label,
+                        last_error,
+                        unique_key,
+                        max_attempts
+                    )
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        g.partition_id,
+                        g.log_offset,
+                        g.expires_at,
+                        keep_until,
+                        g.segment,
+                        g.attempt + 1,
+                        g.priority,
+                        g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                        token,
+                        g.label,
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
+                    from gone as g
+                )
+
+                select
+                    g.job_id,
+                    token,
+                    g.attempt + 1,
+                    keep_until,
+                    m.published_at,
+                    g.priority::integer,
+                    m.key,
+                    g.label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from gone as g
+                left join pgq.message_2 as m
+                    on m.partition_id = g.partition_id
+                    and m.log_offset = g.log_offset
+                order by g.priority, g.visible_at, g.job_id;
+            else
+                return query
+                with gone as (
+                    delete from pgq.job as j
+                    where j.ctid = any(places[first:last])
+                    returning j.*
+                ),
+
+                taken as (
+                    insert into pgq.job (
+                        job_id,
+                        queue_id,
+                        partition_id,
+                        log_offset,
+                        expires_at,
+                        visible_at,
+                        segment,
+                        attempt,
+                        priority,
+                        last_attempt,
+                        lease_token,
+                        label,
+                        last_error,
+                        unique_key,
+                        max_attempts
+                    )
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        g.partition_id,
+                        g.log_offset,
+                        g.expires_at,
+                        keep_until,
+                        g.segment,
+                        g.attempt + 1,
+                        g.priority,
+                        g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                        token,
+                        g.label,
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
+                    from gone as g
+                )
+
+                select
+                    g.job_id,
+                    token,
+                    g.attempt + 1,
+                    keep_until,
+                    m.published_at,
+                    g.priority::integer,
+                    m.key,
+                    g.label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from gone as g
+                left join pgq.message_3 as m
+                    on m.partition_id = g.partition_id
+                    and m.log_offset = g.log_offset
+                order by g.priority, g.visible_at, g.job_id;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    return query
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.ctid = any(places[first:last])
+                        returning j.*
+                    ),
+
+                    taken as (
+                        insert into pgq.job (
+                            job_id,
+                            queue_id,
+                            partition_id,
+                            log_offset,
+                            expires_at,
+                            visible_at,
+                            segment,
+                            attempt,
+                            priority,
+                            last_attempt,
+                            lease_token,
+                            label,
+                            last_error,
+                            unique_key,
+                            max_attempts
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            g.partition_id,
+                            g.log_offset,
+                            g.expires_at,
+                            keep_until,
+                            g.segment,
+                            g.attempt + 1,
+                            g.priority,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                            token,
+                            g.label,
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
+                        from gone as g
+                    )
+
+                    select
+                        g.job_id,
+                        token,
+                        g.attempt + 1,
+                        keep_until,
+                        m.published_at,
+                        g.priority::integer,
+                        m.key,
+                        g.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from gone as g
+                    left join pgq.message_4 as m
+                        on m.partition_id = g.partition_id
+                        and m.log_offset = g.log_offset
+                    order by g.priority, g.visible_at, g.job_id;
+                else
+                    return query
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.ctid = any(places[first:last])
+                        returning j.*
+                    ),
+
+                    taken as (
+                        insert into pgq.job (
+                            job_id,
+                            queue_id,
+                            partition_id,
+                            log_offset,
+                            expires_at,
+                            visible_at,
+                            segment,
+                            attempt,
+                            priority,
+                            last_attempt,
+                            lease_token,
+                            label,
+                            last_error,
+                            unique_key,
+                            max_attempts
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            g.partition_id,
+                            g.log_offset,
+                            g.expires_at,
+                            keep_until,
+                            g.segment,
+                            g.attempt + 1,
+                            g.priority,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                            token,
+                            g.label,
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
+                        from gone as g
+                    )
+
+                    select
+                        g.job_id,
+                        token,
+                        g.attempt + 1,
+                        keep_until,
+                        m.published_at,
+                        g.priority::integer,
+                        m.key,
+                        g.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from gone as g
+                    left join pgq.message_5 as m
+                        on m.partition_id = g.partition_id
+                        and m.log_offset = g.log_offset
+                    order by g.priority, g.visible_at, g.job_id;
+                end if;
+            else
+                if leaf <= 6 then
+                    return query
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.ctid = any(places[first:last])
+                        returning j.*
+                    ),
+
+                    taken as (
+                        insert into pgq.job (
+                            job_id,
+                            queue_id,
+                            partition_id,
+                            log_offset,
+                            expires_at,
+                            visible_at,
+                            segment,
+                            attempt,
+                            priority,
+                            last_attempt,
+                            lease_token,
+                            label,
+                            last_error,
+                            unique_key,
+                            max_attempts
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            g.partition_id,
+                            g.log_offset,
+                            g.expires_at,
+                            keep_until,
+                            g.segment,
+                            g.attempt + 1,
+                            g.priority,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                            token,
+                            g.label,
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
+                        from gone as g
+                    )
+
+                    select
+                        g.job_id,
+                        token,
+                        g.attempt + 1,
+                        keep_until,
+                        m.published_at,
+                        g.priority::integer,
+                        m.key,
+                        g.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from gone as g
+                    left join pgq.message_6 as m
+                        on m.partition_id = g.partition_id
+                        and m.log_offset = g.log_offset
+                    order by g.priority, g.visible_at, g.job_id;
+                else
+                    return query
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.ctid = any(places[first:last])
+                        returning j.*
+                    ),
+
+                    taken as (
+                        insert into pgq.job (
+                            job_id,
+                            queue_id,
+                            partition_id,
+                            log_offset,
+                            expires_at,
+                            visible_at,
+                            segment,
+                            attempt,
+                            priority,
+                            last_attempt,
+                            lease_token,
+                            label,
+                            last_error,
+                            unique_key,
+                            max_attempts
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            g.partition_id,
+                            g.log_offset,
+                            g.expires_at,
+                            keep_until,
+                            g.segment,
+                            g.attempt + 1,
+                            g.priority,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                            token,
+                            g.label,
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
+                        from gone as g
+                    )
+
+                    select
+                        g.job_id,
+                        token,
+                        g.attempt + 1,
+                        keep_until,
+                        m.published_at,
+                        g.priority::integer,
+                        m.key,
+                        g.label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from gone as g
+                    left join pgq.message_7 as m
+                        on m.partition_id = g.partition_id
+                        and m.log_offset = g.log_offset
+                    order by g.priority, g.visible_at, g.job_id;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error,
+                                unique_key,
+                                max_attempts
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                                token,
+                                g.label,
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
+                            from gone as g
+                        )
+
+                        select
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
+                            m.published_at,
+                            g.priority::integer,
+                            m.key,
+                            g.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from gone as g
+                        left join pgq.message_8 as m
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
+                    else
+                        return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error,
+                                unique_key,
+                                max_attempts
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                                token,
+                                g.label,
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
+                            from gone as g
+                        )
+
+                        select
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
+                            m.published_at,
+                            g.priority::integer,
+                            m.key,
+                            g.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from gone as g
+                        left join pgq.message_9 as m
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error,
+                                unique_key,
+                                max_attempts
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                                token,
+                                g.label,
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
+                            from gone as g
+                        )
+
+                        select
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
+                            m.published_at,
+                            g.priority::integer,
+                            m.key,
+                            g.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from gone as g
+                        left join pgq.message_10 as m
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
+                    else
+                        return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error,
+                                unique_key,
+                                max_attempts
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                                token,
+                                g.label,
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
+                            from gone as g
+                        )
+
+                        select
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
+                            m.published_at,
+                            g.priority::integer,
+                            m.key,
+                            g.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from gone as g
+                        left join pgq.message_11 as m
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error,
+                                unique_key,
+                                max_attempts
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                                token,
+                                g.label,
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
+                            from gone as g
+                        )
+
+                        select
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
+                            m.published_at,
+                            g.priority::integer,
+                            m.key,
+                            g.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from gone as g
+                        left join pgq.message_12 as m
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
+                    else
+                        return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error,
+                                unique_key,
+                                max_attempts
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                                token,
+                                g.label,
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
+                            from gone as g
+                        )
+
+                        select
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
+                            m.published_at,
+                            g.priority::integer,
+                            m.key,
+                            g.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from gone as g
+                        left join pgq.message_13 as m
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error,
+                                unique_key,
+                                max_attempts
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                                token,
+                                g.label,
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
+                            from gone as g
+                        )
+
+                        select
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
+                            m.published_at,
+                            g.priority::integer,
+                            m.key,
+                            g.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from gone as g
+                        left join pgq.message_14 as m
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
+                    else
+                        return query
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.ctid = any(places[first:last])
+                            returning j.*
+                        ),
+
+                        taken as (
+                            insert into pgq.job (
+                                job_id,
+                                queue_id,
+                                partition_id,
+                                log_offset,
+                                expires_at,
+                                visible_at,
+                                segment,
+                                attempt,
+                                priority,
+                                last_attempt,
+                                lease_token,
+                                label,
+                                last_error,
+                                unique_key,
+                                max_attempts
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                g.partition_id,
+                                g.log_offset,
+                                g.expires_at,
+                                keep_until,
+                                g.segment,
+                                g.attempt + 1,
+                                g.priority,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
+                                token,
+                                g.label,
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
+                            from gone as g
+                        )
+
+                        select
+                            g.job_id,
+                            token,
+                            g.attempt + 1,
+                            keep_until,
+                            m.published_at,
+                            g.priority::integer,
+                            m.key,
+                            g.label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from gone as g
+                        left join pgq.message_15 as m
+                            on m.partition_id = g.partition_id
+                            and m.log_offset = g.log_offset
+                        order by g.priority, g.visible_at, g.job_id;
+                    end if;
+                end if;
+            end if;
+        else
+            return query execute format($leaf$
+                with gone as (
+                    delete from pgq.job as j
+                    where j.ctid = any($1)
+                    returning j.*
+                ),
+
+                taken as (
+                    insert into pgq.job (
+                        job_id,
+                        queue_id,
+                        partition_id,
+                        log_offset,
+                        expires_at,
+                        visible_at,
+                        segment,
+                        attempt,
+                        priority,
+                        last_attempt,
+                        lease_token,
+                        label,
+                        last_error,
+                        unique_key,
+                        max_attempts
+                    )
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        g.partition_id,
+                        g.log_offset,
+                        g.expires_at,
+                        $2,
+                        g.segment,
+                        g.attempt + 1,
+                        g.priority,
+                        g.attempt + 1 >= coalesce(g.max_attempts, $3),
+                        $4,
+                        g.label,
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
+                    from gone as g
+                )
+
+                select
+                    g.job_id,
+                    $4,
+                    g.attempt + 1,
+                    $2,
+                    m.published_at,
+                    g.priority::integer,
+                    m.key,
+                    g.label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from gone as g
+                left join pgq.message_%1$s as m
+                    on m.partition_id = g.partition_id
+                    and m.log_offset = g.log_offset
+                order by g.priority, g.visible_at, g.job_id
+            $leaf$, leaf)
+            using places[first:last], keep_until, most_attempts, token;
+        end if;
+
+        first := last + 1;
+    end loop;
+
+    if raising or keyed is not null then
+        if keyed is not null then
+            perform pgq._free_claimed(keyed);
+        end if;
+        if not raising then
+            return;
+        end if;
+        if _claim_jobs.label is null or (raised_at is null and places is null) then
+            perform pgq._raise_floor(target_id, moment);
+        else
+            perform pgq._raise_label_floor(target_id, _claim_jobs.label, moment);
+        end if;
+    end if;
+end
+$$;
+
+create or replace function pgq.claim_job(
+    queue text,
+    max_jobs integer default 1,
+    lease interval default null,
+    label text default null
+)
+returns setof pgq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    keep interval;
+    most_attempts integer;
+    first_time timestamptz;
+    first_id bigint;
+    token uuid;
+    moment timestamptz;
+    usual boolean;
+    fresh boolean;
+    number bigint;
+    store_id bigint;
+    store_offset bigint;
+    ends_at timestamptz;
+    leaf integer;
+    delivery integer;
+    job_label text;
+    job_error text;
+    was_leased boolean;
+    keep_until timestamptz;
+    job_key text;
+    job_attempts integer;
+    special boolean;
+begin
+    if claim_job.lease is not null then
+        perform pgq._check_interval('lease', claim_job.lease, false);
+    end if;
+
+    -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
+    -- and no arrays, since each of them takes time.
+    select
+        q.queue_id,
+        coalesce(claim_job.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        gen_random_uuid(),
+        pgq._clock(),
+        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
+    into target_id, keep, most_attempts, token, moment, usual
+    from pgq.queue as q
+    where q.queue = claim_job.queue collate "C";
+
+    if usual then
+        select
+            f.floor_times[1],
+            f.floor_ids[1],
+            f.recorded_at between moment - interval '20 milliseconds' and moment
+        into first_time, first_id, fresh
+        from pgq.queue_floor as f
+        where f.queue_id = target_id
+            and f.label = ''
+        order by f.seq desc
+        limit 1;
+
+        -- By its place, which takes less time than by its id. A row that cleanup has moved to another
+        -- place since is not found; _claim_jobs then finds it. The clock is read behind the lock: by
+        -- then this transaction has its id, on which the floor relies.
+        delete from pgq.job as j
+        where j.ctid = (
+            select k.ctid
+            from pgq.job as k
+            where k.queue_id = target_id
+                and k.priority = 0
+                and (k.visible_at, k.job_id) >= (first_time, first_id)
+                and k.visible_at <= moment
+                and (k.expires_at is null or k.expires_at > moment)
+            order by k.visible_at, k.job_id
+            limit 1
+            for update skip locked
+        )
+        returning
+            j.job_id,
+            j.partition_id,
+            j.log_offset,
+            j.expires_at,
+            j.segment,
+            j.attempt + 1,
+            j.label,
+            j.last_error,
+            j.lease_token is not null,
+            pgq._clock() + keep,
+            j.unique_key,
+            j.max_attempts,
+            not fresh
+            or j.unique_key is not null
+            or j.attempt >= coalesce(j.max_attempts, most_attempts)
+        into
+            number,
+            store_id,
+            store_offset,
+            ends_at,
+            leaf,
+            delivery,
+            job_label,
+            job_error,
+            was_leased,
+            keep_until,
+            job_key,
+            job_attempts,
+            special;
+
+        if found then
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                last_attempt,
+                lease_token,
+                label,
+                last_error,
+                unique_key,
+                max_attempts
+            )
+            values (
+                number,
+                target_id,
+                store_id,
+                store_offset,
+                ends_at,
+                keep_until,
+                leaf,
+                delivery,
+                0,
+                delivery >= coalesce(job_attempts, most_attempts),
+                token,
+                job_label,
+                job_error,
+                job_key,
+                job_attempts
+            );
+
+            if special then
+                if delivery > coalesce(job_attempts, most_attempts) then
+                    perform pgq._bury(array[number], 1, was_leased, null);
+
+                    return query
+                    select c.*
+                    from pgq._claim_jobs(
+                        claim_job.queue collate "C",
+                        1,
+                        1,
+                        claim_job.lease,
+                        claim_job.label,
+                        true
+                    ) as c;
+                    return;
+                end if;
+
+                if job_key is not null then
+                    perform pgq._free_claimed(array[number]);
+                end if;
+                if not fresh then
+                    perform pgq._raise_floor(target_id, moment);
+                end if;
+            end if;
+
+            if leaf = 0 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_0 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            elsif leaf = 1 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_1 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            keep_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_4 as m
+                        where m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            keep_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_5 as m
+                        where m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            keep_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_6 as m
+                        where m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            keep_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_7 as m
+                        where m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                end if;
+            elsif leaf <= 15 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    end if;
+                end if;
+            else
+                return query execute format($leaf$
+                    select
+                        $1,
+                        $2,
+                        $3,
+                        $4,
+                        m.published_at,
+                        0,
+                        m.key,
+                        $5,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $6
+                        and m.log_offset = $7
+                $leaf$, leaf)
+                using number, token, delivery, keep_until, job_label, store_id, store_offset;
+            end if;
+            if not found then
+                -- It is leased, so it is returned, whatever happened to its message.
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    null::timestamptz,
+                    0,
+                    null::text,
+                    job_label,
+                    null::jsonb,
+                    null::jsonb,
+                    null::bytea;
+            end if;
+            return;
+        end if;
+    end if;
+
+    return query
+    select c.*
+    from pgq._claim_jobs(
+        claim_job.queue collate "C",
+        coalesce(claim_job.max_jobs,1),
+        1,
+        claim_job.lease,
+        claim_job.label,
+        false
+    ) as c;
+end
+$$;
+
+create or replace function pgq._finish(
+    job_ids bigint[],
+    lease_token uuid,
+    outcome text,
+    result jsonb,
+    always boolean
+)
+returns setof bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    rest bigint[] := _finish.job_ids;
+    ended bigint[];
+    others pgq.job[];
+    leaf integer;
+    target_id bigint;
+    store_id bigint;
+    archive boolean;
+begin
+    while cardinality(rest) > 0 loop
+        -- The jobs of a token are of one queue, and usually of one segment. No join: a plan made
+        -- while the tables were empty may walk all jobs in the order of their queues.
+        select j.segment, j.queue_id
+        into leaf, target_id
+        from pgq.job as j
+        where j.job_id = any(rest)
+            and j.lease_token = _finish.lease_token
+        limit 1;
+
+        if leaf is null then
+            perform pgq._still_leased(rest, _finish.lease_token);
+            return;
+        end if;
+
+        -- A queue that was dropped archives nothing.
+        select q.partition_id, q.archive or _finish.always
+        into store_id, archive
+        from pgq.queue as q
+        where q.queue_id = target_id;
+        archive := coalesce(archive, false);
+
+        -- Those of all segments at once: in the order of their ids, as everywhere where several
+        -- jobs are locked.
+        if leaf = 0 then
+            with gone as (
+                delete from pgq.job as j
+                where j.job_id = any(rest)
+                    and j.lease_token = _finish.lease_token
+                returning j.*
+            ),
+
+            archived as (
+                insert into pgq.job_archive_0 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    result,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                select
+                    g.job_id,
+                    g.queue_id,
+                    pgq._clock(),
+                    0,
+                    g.attempt,
+                    _finish.outcome,
+                    g.label,
+                    _finish.result,
+                    g.last_error,
+                    nullif(g.partition_id, store_id),
+                    case when g.partition_id <> store_id then g.log_offset end
+                from gone as g
+                where archive
+                    and g.segment = 0
+            )
+
+            select
+                array_agg(g.job_id),
+                array_agg(row(g.*)::pgq.job) filter (
+                    where (archive and g.segment <> 0) or g.unique_key is not null
+                )
+            from gone as g
+            into ended, others;
+        elsif leaf = 1 then
+            with gone as (
+                delete from pgq.job as j
+                where j.job_id = any(rest)
+                    and j.lease_token = _finish.lease_token
+                returning j.*
+            ),
+
+            archived as (
+                insert into pgq.job_archive_1 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    result,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                select
+                    g.job_id,
+                    g.queue_id,
+                    pgq._clock(),
+                    1,
+                    g.attempt,
+                    _finish.outcome,
+                    g.label,
+                    _finish.result,
+                    g.last_error,
+                    nullif(g.partition_id, store_id),
+                    case when g.partition_id <> store_id then g.log_offset end
+                from gone as g
+                where archive
+                    and g.segment = 1
+            )
+
+            select
+                array_agg(g.job_id),
+                array_agg(row(g.*)::pgq.job) filter (
+                    where (archive and g.segment <> 1) or g.unique_key is not null
+                )
+            from gone as g
+            into ended, others;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                with gone as (
+                    delete from pgq.job as j
+                    where j.job_id = any(rest)
+                        and j.lease_token = _finish.lease_token
+                    returning j.*
+                ),
+
+                archived as (
+                    insert into pgq.job_archive_2 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        result,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        pgq._clock(),
+                        2,
+                        g.attempt,
+                        _finish.outcome,
+                        g.label,
+                        _finish.result,
+                        g.last_error,
+                        nullif(g.partition_id, store_id),
+                        case when g.partition_id <> store_id then g.log_offset end
+                    from gone as g
+                    where archive
+                        and g.segment = 2
+                )
+
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where (archive and g.segment <> 2) or g.unique_key is not null
+                    )
+                from gone as g
+                into ended, others;
+            else
+                with gone as (
+                    delete from pgq.job as j
+                    where j.job_id = any(rest)
+                        and j.lease_token = _finish.lease_token
+                    returning j.*
+                ),
+
+                archived as (
+                    insert into pgq.job_archive_3 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        result,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        pgq._clock(),
+                        3,
+                        g.attempt,
+                        _finish.outcome,
+                        g.label,
+                        _finish.result,
+                        g.last_error,
+                        nullif(g.partition_id, store_id),
+                        case when g.partition_id <> store_id then g.log_offset end
+                    from gone as g
+                    where archive
+                        and g.segment = 3
+                )
+
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where (archive and g.segment <> 3) or g.unique_key is not null
+                    )
+                from gone as g
+                into ended, others;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_4 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            4,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
+                        from gone as g
+                        where archive
+                            and g.segment = 4
+                    )
+
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 4) or g.unique_key is not null
+                        )
+                    from gone as g
+                    into ended, others;
+                else
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_5 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            5,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
+                        from gone as g
+                        where archive
+                            and g.segment = 5
+                    )
+
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 5) or g.unique_key is not null
+                        )
+                    from gone as g
+                    into ended, others;
+                end if;
+            else
+                if leaf <= 6 then
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_6 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            6,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
+                        from gone as g
+                        where archive
+                            and g.segment = 6
+                    )
+
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 6) or g.unique_key is not null
+                        )
+                    from gone as g
+                    into ended, others;
+                else
+                    with gone as (
+                        delete from pgq.job as j
+                        where j.job_id = any(rest)
+                            and j.lease_token = _finish.lease_token
+                        returning j.*
+                    ),
+
+                    archived as (
+                        insert into pgq.job_archive_7 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            result,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        select
+                            g.job_id,
+                            g.queue_id,
+                            pgq._clock(),
+                            7,
+                            g.attempt,
+                            _finish.outcome,
+                            g.label,
+                            _finish.result,
+                            g.last_error,
+                            nullif(g.partition_id, store_id),
+                            case when g.partition_id <> store_id then g.log_offset end
+                        from gone as g
+                        where archive
+                            and g.segment = 7
+                    )
+
+                    select
+                        array_agg(g.job_id),
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 7) or g.unique_key is not null
+                        )
+                    from gone as g
+                    into ended, others;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_8 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                8,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
+                            from gone as g
+                            where archive
+                                and g.segment = 8
+                        )
+
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 8) or g.unique_key is not null
+                            )
+                        from gone as g
+                        into ended, others;
+                    else
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_9 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                9,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
+                            from gone as g
+                            where archive
+                                and g.segment = 9
+                        )
+
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 9) or g.unique_key is not null
+                            )
+                        from gone as g
+                        into ended, others;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_10 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                10,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
+                            from gone as g
+                            where archive
+                                and g.segment = 10
+                        )
+
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 10) or g.unique_key is not null
+                            )
+                        from gone as g
+                        into ended, others;
+                    else
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_11 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                11,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
+                            from gone as g
+                            where archive
+                                and g.segment = 11
+                        )
+
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 11) or g.unique_key is not null
+                            )
+                        from gone as g
+                        into ended, others;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_12 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                12,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
+                            from gone as g
+                            where archive
+                                and g.segment = 12
+                        )
+
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 12) or g.unique_key is not null
+                            )
+                        from gone as g
+                        into ended, others;
+                    else
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_13 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                13,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
+                            from gone as g
+                            where archive
+                                and g.segment = 13
+                        )
+
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 13) or g.unique_key is not null
+                            )
+                        from gone as g
+                        into ended, others;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_14 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                14,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
+                            from gone as g
+                            where archive
+                                and g.segment = 14
+                        )
+
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 14) or g.unique_key is not null
+                            )
+                        from gone as g
+                        into ended, others;
+                    else
+                        with gone as (
+                            delete from pgq.job as j
+                            where j.job_id = any(rest)
+                                and j.lease_token = _finish.lease_token
+                            returning j.*
+                        ),
+
+                        archived as (
+                            insert into pgq.job_archive_15 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                result,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            select
+                                g.job_id,
+                                g.queue_id,
+                                pgq._clock(),
+                                15,
+                                g.attempt,
+                                _finish.outcome,
+                                g.label,
+                                _finish.result,
+                                g.last_error,
+                                nullif(g.partition_id, store_id),
+                                case when g.partition_id <> store_id then g.log_offset end
+                            from gone as g
+                            where archive
+                                and g.segment = 15
+                        )
+
+                        select
+                            array_agg(g.job_id),
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 15) or g.unique_key is not null
+                            )
+                        from gone as g
+                        into ended, others;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                with gone as (
+                    delete from pgq.job as j
+                    where j.job_id = any($1)
+                        and j.lease_token = $2
+                    returning j.*
+                ),
+
+                archived as (
+                    insert into pgq.job_archive_%1$s (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        result,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    select
+                        g.job_id,
+                        g.queue_id,
+                        pgq._clock(),
+                        %1$s,
+                        g.attempt,
+                        $3,
+                        g.label,
+                        $4,
+                        g.last_error,
+                        nullif(g.partition_id, $5),
+                        case when g.partition_id <> $5 then g.log_offset end
+                    from gone as g
+                    where $6
+                        and g.segment = %1$s
+                )
+
+                select
+                    array_agg(g.job_id),
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where ($6 and g.segment <> %1$s) or g.unique_key is not null
+                    )
+                from gone as g
+            $leaf$, leaf)
+            into ended, others
+            using rest, _finish.lease_token, _finish.outcome, _finish.result, store_id, archive;
+        end if;
+
+        if others is not null then
+            -- By way of the parent, which locks the leaves that get a row and no others.
+            insert into pgq.job_archive (
+                job_id,
+                queue_id,
+                ended_at,
+                segment,
+                attempt,
+                outcome,
+                label,
+                result,
+                last_error,
+                partition_id,
+                log_offset
+            )
+            select
+                o.job_id,
+                o.queue_id,
+                pgq._clock(),
+                o.segment,
+                o.attempt,
+                _finish.outcome,
+                o.label,
+                _finish.result,
+                o.last_error,
+                nullif(o.partition_id, store_id),
+                case when o.partition_id <> store_id then o.log_offset end
+            from unnest(others) as o
+            where archive
+                and o.segment <> leaf;
+
+            perform pgq._free_keys(array(
+                select o.job_id
+                from unnest(others) as o
+                where o.unique_key is not null
+            ));
+        end if;
+
+        return query
+        select unnest(ended);
+
+        -- What was not found may have been replaced by a new row while this statement waited.
+        exit when cardinality(ended) = cardinality(rest);
+        rest := array(
+            select unnest(rest)
+            except
+            select unnest(ended)
+        );
+    end loop;
+end
+$$;
+
+create or replace function pgq.finish_and_claim(
+    queue text,
+    job_ids bigint[] default null,
+    lease_token uuid default null,
+    max_jobs integer default 1,
+    lease interval default null,
+    label text default null
+)
+returns setof pgq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    keep interval;
+    most_attempts integer;
+    first_time timestamptz;
+    first_id bigint;
+    token uuid;
+    moment timestamptz;
+    usual boolean;
+    archives boolean;
+    own_store_id bigint;
+    fresh boolean;
+    number bigint;
+    store_id bigint;
+    store_offset bigint;
+    ends_at timestamptz;
+    leaf integer;
+    delivery integer;
+    job_label text;
+    job_error text;
+    was_leased boolean;
+    keep_until timestamptz;
+    job_key text;
+    job_attempts integer;
+    special boolean;
+    finished_queue_id bigint;
+    finished_leaf integer;
+    finished_attempt integer;
+    finished_label text;
+    finished_error text;
+    finished_store_id bigint;
+    finished_store_offset bigint;
+begin
+    if finish_and_claim.lease is not null then
+        perform pgq._check_interval('lease', finish_and_claim.lease, false);
+    end if;
+
+    -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
+    -- and no arrays, since each of them takes time.
+    select
+        q.queue_id,
+        coalesce(finish_and_claim.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        gen_random_uuid(),
+        pgq._clock(),
+        coalesce(finish_and_claim.max_jobs, 1) = 1
+        and finish_and_claim.label is null
+        and not q.paused,
+        q.archive,
+        q.partition_id
+    into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
+    from pgq.queue as q
+    where q.queue = finish_and_claim.queue collate "C";
+
+    if cardinality(finish_and_claim.job_ids) = 1 then
+        -- Not one that has a unique key, which _finish takes away as well.
+        delete from pgq.job as j
+        where j.job_id = finish_and_claim.job_ids[1]
+            and j.lease_token = finish_and_claim.lease_token
+            and j.unique_key is null
+        returning
+            j.queue_id,
+            j.segment,
+            j.attempt,
+            j.label,
+            j.last_error,
+            j.partition_id,
+            j.log_offset
+        into
+            finished_queue_id,
+            finished_leaf,
+            finished_attempt,
+            finished_label,
+            finished_error,
+            finished_store_id,
+            finished_store_offset;
+
+        if finished_queue_id is distinct from target_id then
+            if finished_queue_id is null then
+                perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
+                archives := false;
+            else
+                select q.archive, q.partition_id
+                into archives, own_store_id
+                from pgq.queue as q
+                where q.queue_id = finished_queue_id;
+            end if;
+        end if;
+
+        if archives then
+            if finished_leaf = 0 then
+                insert into pgq.job_archive_0 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                values (
+                    finish_and_claim.job_ids[1],
+                    finished_queue_id,
+                    pgq._clock(),
+                    0,
+                    finished_attempt,
+                    'acked',
+                    finished_label,
+                    finished_error,
+                    nullif(finished_store_id, own_store_id),
+                    case when finished_store_id <> own_store_id then finished_store_offset end
+                );
+            elsif finished_leaf = 1 then
+                insert into pgq.job_archive_1 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                values (
+                    finish_and_claim.job_ids[1],
+                    finished_queue_id,
+                    pgq._clock(),
+                    1,
+                    finished_attempt,
+                    'acked',
+                    finished_label,
+                    finished_error,
+                    nullif(finished_store_id, own_store_id),
+                    case when finished_store_id <> own_store_id then finished_store_offset end
+                );
+            elsif finished_leaf <= 3 then
+                if finished_leaf <= 2 then
+                    insert into pgq.job_archive_2 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    values (
+                        finish_and_claim.job_ids[1],
+                        finished_queue_id,
+                        pgq._clock(),
+                        2,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, own_store_id),
+                        case when finished_store_id <> own_store_id then finished_store_offset end
+                    );
+                else
+                    insert into pgq.job_archive_3 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    values (
+                        finish_and_claim.job_ids[1],
+                        finished_queue_id,
+                        pgq._clock(),
+                        3,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, own_store_id),
+                        case when finished_store_id <> own_store_id then finished_store_offset end
+                    );
+                end if;
+            elsif finished_leaf <= 7 then
+                if finished_leaf <= 5 then
+                    if finished_leaf <= 4 then
+                        insert into pgq.job_archive_4 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            finish_and_claim.job_ids[1],
+                            finished_queue_id,
+                            pgq._clock(),
+                            4,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    else
+                        insert into pgq.job_archive_5 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            finish_and_claim.job_ids[1],
+                            finished_queue_id,
+                            pgq._clock(),
+                            5,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    end if;
+                else
+                    if finished_leaf <= 6 then
+                        insert into pgq.job_archive_6 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            finish_and_claim.job_ids[1],
+                            finished_queue_id,
+                            pgq._clock(),
+                            6,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    else
+                        insert into pgq.job_archive_7 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            finish_and_claim.job_ids[1],
+                            finished_queue_id,
+                            pgq._clock(),
+                            7,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    end if;
+                end if;
+            elsif finished_leaf <= 15 then
+                if finished_leaf <= 11 then
+                    if finished_leaf <= 9 then
+                        if finished_leaf <= 8 then
+                            insert into pgq.job_archive_8 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                finish_and_claim.job_ids[1],
+                                finished_queue_id,
+                                pgq._clock(),
+                                8,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_9 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                finish_and_claim.job_ids[1],
+                                finished_queue_id,
+                                pgq._clock(),
+                                9,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    else
+                        if finished_leaf <= 10 then
+                            insert into pgq.job_archive_10 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                finish_and_claim.job_ids[1],
+                                finished_queue_id,
+                                pgq._clock(),
+                                10,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_11 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                finish_and_claim.job_ids[1],
+                                finished_queue_id,
+                                pgq._clock(),
+                                11,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    end if;
+                else
+                    if finished_leaf <= 13 then
+                        if finished_leaf <= 12 then
+                            insert into pgq.job_archive_12 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                finish_and_claim.job_ids[1],
+                                finished_queue_id,
+                                pgq._clock(),
+                                12,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_13 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                finish_and_claim.job_ids[1],
+                                finished_queue_id,
+                                pgq._clock(),
+                                13,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    else
+                        if finished_leaf <= 14 then
+                            insert into pgq.job_archive_14 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                finish_and_claim.job_ids[1],
+                                finished_queue_id,
+                                pgq._clock(),
+                                14,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_15 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                finish_and_claim.job_ids[1],
+                                finished_queue_id,
+                                pgq._clock(),
+                                15,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    insert into pgq.job_archive_%1$s (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    values (
+                        $1,
+                        $2,
+                        pgq._clock(),
+                        %1$s,
+                        $3,
+                        'acked',
+                        $4,
+                        $5,
+                        nullif($6, $7),
+                        case when $6 <> $7 then $8 end
+                    )
+                $leaf$, finished_leaf)
+                using finish_and_claim.job_ids[1], finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, own_store_id, finished_store_offset;
+            end if;
+        end if;
+    elsif cardinality(finish_and_claim.job_ids) > 1 then
+        perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
+    end if;
+
+    if usual then
+        select
+            f.floor_times[1],
+            f.floor_ids[1],
+            f.recorded_at between moment - interval '20 milliseconds' and moment
+        into first_time, first_id, fresh
+        from pgq.queue_floor as f
+        where f.queue_id = target_id
+            and f.label = ''
+        order by f.seq desc
+        limit 1;
+
+        -- By its place, which takes less time than by its id. A row that cleanup has moved to another
+        -- place since is not found; _claim_jobs then finds it. The clock is read behind the lock: by
+        -- then this transaction has its id, on which the floor relies.
+        delete from pgq.job as j
+        where j.ctid = (
+            select k.ctid
+            from pgq.job as k
+            where k.queue_id = target_id
+                and k.priority = 0
+                and (k.visible_at, k.job_id) >= (first_time, first_id)
+                and k.visible_at <= moment
+                and (k.expires_at is null or k.expires_at > moment)
+            order by k.visible_at, k.job_id
+            limit 1
+            for update skip locked
+        )
+        returning
+            j.job_id,
+            j.partition_id,
+            j.log_offset,
+            j.expires_at,
+            j.segment,
+            j.attempt + 1,
+            j.label,
+            j.last_error,
+            j.lease_token is not null,
+            pgq._clock() + keep,
+            j.unique_key,
+            j.max_attempts,
+            not fresh
+            or j.unique_key is not null
+            or j.attempt >= coalesce(j.max_attempts, most_attempts)
+        into
+            number,
+            store_id,
+            store_offset,
+            ends_at,
+            leaf,
+            delivery,
+            job_label,
+            job_error,
+            was_leased,
+            keep_until,
+            job_key,
+            job_attempts,
+            special;
+
+        if found then
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                last_attempt,
+                lease_token,
+                label,
+                last_error,
+                unique_key,
+                max_attempts
+            )
+            values (
+                number,
+                target_id,
+                store_id,
+                store_offset,
+                ends_at,
+                keep_until,
+                leaf,
+                delivery,
+                0,
+                delivery >= coalesce(job_attempts, most_attempts),
+                token,
+                job_label,
+                job_error,
+                job_key,
+                job_attempts
+            );
+
+            if special then
+                if delivery > coalesce(job_attempts, most_attempts) then
+                    perform pgq._bury(array[number], 1, was_leased, null);
+
+                    return query
+                    select c.*
+                    from pgq._claim_jobs(
+                        finish_and_claim.queue collate "C",
+                        1,
+                        0,
+                        finish_and_claim.lease,
+                        finish_and_claim.label,
+                        true
+                    ) as c;
+                    return;
+                end if;
+
+                if job_key is not null then
+                    perform pgq._free_claimed(array[number]);
+                end if;
+                if not fresh then
+                    perform pgq._raise_floor(target_id, moment);
+                end if;
+            end if;
+
+            if leaf = 0 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_0 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            elsif leaf = 1 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_1 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            keep_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_4 as m
+                        where m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            keep_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_5 as m
+                        where m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            keep_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_6 as m
+                        where m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            token,
+                            delivery,
+                            keep_until,
+                            m.published_at,
+                            0,
+                            m.key,
+                            job_label,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_7 as m
+                        where m.partition_id = store_id
+                            and m.log_offset = store_offset;
+                    end if;
+                end if;
+            elsif leaf <= 15 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        else
+                            return query
+                            select
+                                number,
+                                token,
+                                delivery,
+                                keep_until,
+                                m.published_at,
+                                0,
+                                m.key,
+                                job_label,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = store_id
+                                and m.log_offset = store_offset;
+                        end if;
+                    end if;
+                end if;
+            else
+                return query execute format($leaf$
+                    select
+                        $1,
+                        $2,
+                        $3,
+                        $4,
+                        m.published_at,
+                        0,
+                        m.key,
+                        $5,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $6
+                        and m.log_offset = $7
+                $leaf$, leaf)
+                using number, token, delivery, keep_until, job_label, store_id, store_offset;
+            end if;
+            if not found then
+                -- It is leased, so it is returned, whatever happened to its message.
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    null::timestamptz,
+                    0,
+                    null::text,
+                    job_label,
+                    null::jsonb,
+                    null::jsonb,
+                    null::bytea;
+            end if;
+            return;
+        end if;
+    end if;
+
+    return query
+    select c.*
+    from pgq._claim_jobs(
+        finish_and_claim.queue collate "C",
+        coalesce(finish_and_claim.max_jobs,1),
+        0,
+        finish_and_claim.lease,
+        finish_and_claim.label,
+        false
+    ) as c;
+end
+$$;
+
+create or replace function pgq.ack(job_id bigint, lease_token uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    finished_queue_id bigint;
+    finished_leaf integer;
+    finished_attempt integer;
+    finished_label text;
+    finished_error text;
+    finished_store_id bigint;
+    finished_store_offset bigint;
+    archives boolean;
+    own_store_id bigint;
+begin
+    -- What _finish does for many, in plain statements: for one job they take less time.
+    -- Not one that has a unique key, which _finish takes away as well.
+    delete from pgq.job as j
+    where j.job_id = ack.job_id
+        and j.lease_token = ack.lease_token
+        and j.unique_key is null
+    returning
+        j.queue_id,
+        j.segment,
+        j.attempt,
+        j.label,
+        j.last_error,
+        j.partition_id,
+        j.log_offset
+    into
+        finished_queue_id,
+        finished_leaf,
+        finished_attempt,
+        finished_label,
+        finished_error,
+        finished_store_id,
+        finished_store_offset;
+
+    if found then
+        select q.archive, q.partition_id
+        into archives, own_store_id
+        from pgq.queue as q
+        where q.queue_id = finished_queue_id;
+
+        if archives then
+            if finished_leaf = 0 then
+                insert into pgq.job_archive_0 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                values (
+                    ack.job_id,
+                    finished_queue_id,
+                    pgq._clock(),
+                    0,
+                    finished_attempt,
+                    'acked',
+                    finished_label,
+                    finished_error,
+                    nullif(finished_store_id, own_store_id),
+                    case when finished_store_id <> own_store_id then finished_store_offset end
+                );
+            elsif finished_leaf = 1 then
+                insert into pgq.job_archive_1 (
+                    job_id,
+                    queue_id,
+                    ended_at,
+                    segment,
+                    attempt,
+                    outcome,
+                    label,
+                    last_error,
+                    partition_id,
+                    log_offset
+                )
+                values (
+                    ack.job_id,
+                    finished_queue_id,
+                    pgq._clock(),
+                    1,
+                    finished_attempt,
+                    'acked',
+                    finished_label,
+                    finished_error,
+                    nullif(finished_store_id, own_store_id),
+                    case when finished_store_id <> own_store_id then finished_store_offset end
+                );
+            elsif finished_leaf <= 3 then
+                if finished_leaf <= 2 then
+                    insert into pgq.job_archive_2 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    values (
+                        ack.job_id,
+                        finished_queue_id,
+                        pgq._clock(),
+                        2,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, own_store_id),
+                        case when finished_store_id <> own_store_id then finished_store_offset end
+                    );
+                else
+                    insert into pgq.job_archive_3 (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    values (
+                        ack.job_id,
+                        finished_queue_id,
+                        pgq._clock(),
+                        3,
+                        finished_attempt,
+                        'acked',
+                        finished_label,
+                        finished_error,
+                        nullif(finished_store_id, own_store_id),
+                        case when finished_store_id <> own_store_id then finished_store_offset end
+                    );
+                end if;
+            elsif finished_leaf <= 7 then
+                if finished_leaf <= 5 then
+                    if finished_leaf <= 4 then
+                        insert into pgq.job_archive_4 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            ack.job_id,
+                            finished_queue_id,
+                            pgq._clock(),
+                            4,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    else
+                        insert into pgq.job_archive_5 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            ack.job_id,
+                            finished_queue_id,
+                            pgq._clock(),
+                            5,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    end if;
+                else
+                    if finished_leaf <= 6 then
+                        insert into pgq.job_archive_6 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            ack.job_id,
+                            finished_queue_id,
+                            pgq._clock(),
+                            6,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    else
+                        insert into pgq.job_archive_7 (
+                            job_id,
+                            queue_id,
+                            ended_at,
+                            segment,
+                            attempt,
+                            outcome,
+                            label,
+                            last_error,
+                            partition_id,
+                            log_offset
+                        )
+                        values (
+                            ack.job_id,
+                            finished_queue_id,
+                            pgq._clock(),
+                            7,
+                            finished_attempt,
+                            'acked',
+                            finished_label,
+                            finished_error,
+                            nullif(finished_store_id, own_store_id),
+                            case when finished_store_id <> own_store_id then finished_store_offset end
+                        );
+                    end if;
+                end if;
+            elsif finished_leaf <= 15 then
+                if finished_leaf <= 11 then
+                    if finished_leaf <= 9 then
+                        if finished_leaf <= 8 then
+                            insert into pgq.job_archive_8 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                8,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_9 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                9,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    else
+                        if finished_leaf <= 10 then
+                            insert into pgq.job_archive_10 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                10,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_11 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                11,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    end if;
+                else
+                    if finished_leaf <= 13 then
+                        if finished_leaf <= 12 then
+                            insert into pgq.job_archive_12 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                12,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_13 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                13,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    else
+                        if finished_leaf <= 14 then
+                            insert into pgq.job_archive_14 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                14,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        else
+                            insert into pgq.job_archive_15 (
+                                job_id,
+                                queue_id,
+                                ended_at,
+                                segment,
+                                attempt,
+                                outcome,
+                                label,
+                                last_error,
+                                partition_id,
+                                log_offset
+                            )
+                            values (
+                                ack.job_id,
+                                finished_queue_id,
+                                pgq._clock(),
+                                15,
+                                finished_attempt,
+                                'acked',
+                                finished_label,
+                                finished_error,
+                                nullif(finished_store_id, own_store_id),
+                                case when finished_store_id <> own_store_id then finished_store_offset end
+                            );
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    insert into pgq.job_archive_%1$s (
+                        job_id,
+                        queue_id,
+                        ended_at,
+                        segment,
+                        attempt,
+                        outcome,
+                        label,
+                        last_error,
+                        partition_id,
+                        log_offset
+                    )
+                    values (
+                        $1,
+                        $2,
+                        pgq._clock(),
+                        %1$s,
+                        $3,
+                        'acked',
+                        $4,
+                        $5,
+                        nullif($6, $7),
+                        case when $6 <> $7 then $8 end
+                    )
+                $leaf$, finished_leaf)
+                using ack.job_id, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, own_store_id, finished_store_offset;
+            end if;
+        end if;
+        return true;
+    end if;
+
+    -- Not found may mean that the job has a unique key, or that the row was replaced by a new one
+    -- while this statement waited: by a heartbeat of the same worker, say. _finish looks again.
+    perform pgq._check_lease(ack.job_id, ack.lease_token);
+    return exists (
+        select
+        from pgq._finish(array[ack.job_id], ack.lease_token, 'acked', null, false)
+    );
+end
+$$;
+
+create function pgq._return_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wish record;
+begin
+    for wish in
+        select j.job_id, j.queue_id, j.unique_key
+        from pgq.job as j
+        where j.job_id = any(_return_keys.job_ids)
+        order by j.unique_key, j.job_id
+    loop
+        continue when pgq._take_key(
+            wish.queue_id, wish.unique_key, wish.job_id, false
+        ) = wish.job_id;
+
+        -- Nobody else sees the row yet.
+        update pgq.job as j
+        set unique_key = null
+        where j.job_id = wish.job_id;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._return_keys from public;
+
+comment on function pgq._return_keys(bigint[]) is
+'Gives jobs that wait again the unique keys that a claim took from them; those whose key another job
+has by now go on without one. The caller has written their rows.';
+
+create function pgq._nack(
+    job_ids bigint[],
+    lease_token uuid,
+    delay interval,
+    error text,
+    uncounted integer
+)
+returns setof bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    rest bigint[] := _nack.job_ids;
+    returned bigint[];
+    exhausted bigint[];
+    keyed bigint[];
+begin
+    if _nack.delay is not null then
+        perform pgq._check_interval('delay', _nack.delay, true);
+    end if;
+
+    -- The transaction id first, then the clock: the floor relies on it.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
+        -- marked what had as many; the lock then raises 40001.
+        perform
+        from pgq.queue as q
+        where q.queue_id = any(array(
+            select j.queue_id
+            from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _nack.lease_token
+            limit 1
+        ))
+        for share;
+    end if;
+
+    while cardinality(rest) > 0 loop
+        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
+        -- walk all its jobs.
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _nack.lease_token
+            returning j.*
+        ),
+
+        given_back as (
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                label,
+                last_error,
+                unique_key,
+                max_attempts
+            )
+            select
+                g.job_id,
+                g.queue_id,
+                g.partition_id,
+                g.log_offset,
+                g.expires_at,
+                pgq._clock() + coalesce(
+                    _nack.delay,
+                    (
+                        select
+                            pgq._retry_delay(
+                                g.attempt, q.backoff, q.backoff_max, q.backoff_jitter
+                            )
+                        from pgq.queue as q
+                        where q.queue_id = g.queue_id
+                    ),
+                    interval '0'
+                ),
+                g.segment,
+                g.attempt - _nack.uncounted,
+                g.priority,
+                g.label,
+                coalesce(_nack.error, g.last_error),
+                g.unique_key,
+                g.max_attempts
+            from gone as g
+            returning
+                job_id,
+                unique_key,
+                attempt >= coalesce(
+                    max_attempts,
+                    (select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id)
+                ) as exhausted
+        )
+
+        select
+            array_agg(b.job_id),
+            array_agg(b.job_id) filter (where b.exhausted),
+            array_agg(b.job_id) filter (
+                where b.unique_key is not null and b.exhausted is not true
+            )
+        into returned, exhausted, keyed
+        from given_back as b;
+
+        if exhausted is not null then
+            perform pgq._bury(exhausted, 0, false, null);
+        end if;
+        if keyed is not null then
+            perform pgq._return_keys(keyed);
+        end if;
+
+        return query
+        select unnest(returned);
+
+        -- What was not found may have been replaced by a new row while this statement waited.
+        exit when cardinality(returned) = cardinality(rest);
+        rest := array(
+            select unnest(rest)
+            except
+            select unnest(returned)
+        );
+        exit when cardinality(rest) = 0 or not pgq._still_leased(rest, _nack.lease_token);
+    end loop;
+end
+$$;
+
+revoke all on function pgq._nack from public;
+
+comment on function pgq._nack(bigint[], uuid, interval, text, integer) is
+'Gives jobs whose lease token is current back to their queue, or to the dead ones when their
+attempts are used up, and returns their ids. uncounted: 1 where this attempt does not count.';
+
+create or replace function pgq.nack(
+    job_id bigint,
+    lease_token uuid,
+    delay interval default null,
+    error text default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_lease(nack.job_id, nack.lease_token);
+
+    return exists (
+        select
+        from pgq._nack(
+            array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C", 0
+        )
+    );
+end
+$$;
+
+create or replace function pgq.nack_batch(
+    job_ids bigint[],
+    lease_token uuid,
+    delay interval default null,
+    error text default null
+)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_leases(nack_batch.job_ids, nack_batch.lease_token);
+
+    return query
+    select n
+    from pgq._nack(
+        nack_batch.job_ids,
+        nack_batch.lease_token,
+        nack_batch.delay,
+        nack_batch.error collate "C",
+        0
+    ) as n;
+end
+$$;
+
+create function pgq.release_job(job_id bigint, lease_token uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_lease(release_job.job_id, release_job.lease_token);
+
+    return exists (
+        select
+        from pgq._nack(
+            array[release_job.job_id], release_job.lease_token, interval '0', null, 1
+        )
+    );
+end
+$$;
+
+revoke all on function pgq.release_job from public;
+
+comment on function pgq.release_job(bigint, uuid) is
+'Gives a job back unused; false when the caller does not hold it any more.
+It is for a worker that stops before it has begun: the job is due at once, this attempt does not
+count, and its last error stays. A job that failed is given back by nack. False, and nothing
+changed: the token is not that of the latest claim, or the job is finished already. A lease that
+has run out still counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+create function pgq.release_job_batch(job_ids bigint[], lease_token uuid)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_leases(release_job_batch.job_ids, release_job_batch.lease_token);
+
+    return query
+    select n
+    from pgq._nack(
+        release_job_batch.job_ids, release_job_batch.lease_token, interval '0', null, 1
+    ) as n;
+end
+$$;
+
+revoke all on function pgq.release_job_batch from public;
+
+comment on function pgq.release_job_batch(bigint[], uuid) is
+'Gives jobs of one claim back unused, and returns the ids of those given back; see release_job.
+An id that is missing in the answer was not this worker''s any more.
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 job_ids of several
+dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+create function pgq.reject_job(job_id bigint, lease_token uuid, error text default null)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+begin
+    perform pgq._check_lease(reject_job.job_id, reject_job.lease_token);
+
+    held := pgq._lock_leased(reject_job.job_id, reject_job.lease_token);
+    if held.job_id is null then
+        return false;
+    end if;
+
+    perform pgq._bury(array[reject_job.job_id], 0, false, reject_job.error collate "C");
+    return true;
+end
+$$;
+
+revoke all on function pgq.reject_job from public;
+
+comment on function pgq.reject_job(bigint, uuid, text) is
+'Makes a job a dead letter now; false when the caller does not hold it any more.
+It is for a job that no attempt can do, whatever attempts it has left. error: what is wrong with it;
+null: the error of the last nack stays. redrive puts it back. False, and nothing changed: the token
+is not that of the latest claim, or the job is finished already. A lease that has run out still
+counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+create function pgq.cancel_job(job_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    gone pgq.job;
+begin
+    if cancel_job.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+
+    -- What is not found may have been replaced by a new row while this statement waited. Above READ
+    -- COMMITTED that it is not there has to be proved.
+    loop
+        delete from pgq.job as j
+        where j.job_id = cancel_job.job_id
+        returning j.*
+        into gone;
+
+        exit when found;
+        perform pgq._still_leased(array[cancel_job.job_id], null);
+        if not exists (select from pgq.job as j where j.job_id = cancel_job.job_id) then
+            return false;
+        end if;
+    end loop;
+
+    -- By way of the parent, which locks the leaf that gets the row and no others.
+    insert into pgq.job_archive (
+        job_id,
+        queue_id,
+        ended_at,
+        segment,
+        attempt,
+        outcome,
+        label,
+        last_error,
+        partition_id,
+        log_offset
+    )
+    select
+        gone.job_id,
+        gone.queue_id,
+        pgq._clock(),
+        gone.segment,
+        gone.attempt,
+        'cancelled',
+        gone.label,
+        gone.last_error,
+        nullif(gone.partition_id, q.partition_id),
+        case when gone.partition_id <> q.partition_id then gone.log_offset end
+    from pgq.queue as q
+    where q.queue_id = gone.queue_id
+        and q.archive;
+
+    if gone.unique_key is not null then
+        perform pgq._free_keys(array[gone.job_id]);
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function pgq.cancel_job from public;
+
+comment on function pgq.cancel_job(bigint) is
+'Cancels a job that is not finished; false when there is none of this id.
+Nobody gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
+archive_job, which is false then; what it has done by then it has done. The queue notes it among the
+archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished,
+cancelled or expired already, or a dead letter, or was never there. It may wait for the transaction
+that has the row of the job: of a worker that claims it or finishes it.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+create function pgq.get_job(job_id bigint)
+returns setof pgq.job_info
+language plpgsql
+stable
+parallel safe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+    info pgq.job_info;
+    moment timestamptz := pgq._clock();
+begin
+    if get_job.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+
+    select j.*
+    into held
+    from pgq.job as j
+    where j.job_id = get_job.job_id;
+
+    if found then
+        info.expires_at := held.expires_at;
+        if held.lease_token is not null and held.visible_at > moment then
+            info.state := 'leased';
+            info.leased_until := held.visible_at;
+        else
+            info.state := case
+                when held.expires_at <= moment then 'expired'
+                when held.visible_at <= moment then 'ready'
+                else 'delayed'
+            end;
+            info.due_at := held.visible_at;
+        end if;
+    else
+        select
+            d.job_id,
+            d.queue_id,
+            d.partition_id,
+            d.log_offset,
+            d.segment,
+            d.priority,
+            d.attempt,
+            d.label,
+            d.last_error,
+            d.unique_key,
+            d.max_attempts,
+            d.died_at,
+            'dead'
+        into
+            held.job_id,
+            held.queue_id,
+            held.partition_id,
+            held.log_offset,
+            held.segment,
+            held.priority,
+            held.attempt,
+            held.label,
+            held.last_error,
+            held.unique_key,
+            held.max_attempts,
+            info.died_at,
+            info.state
+        from pgq.dead_job as d
+        where d.job_id = get_job.job_id;
+    end if;
+
+    select q.queue, coalesce(held.max_attempts, q.max_attempts)
+    into info.queue, info.max_attempts
+    from pgq.queue as q
+    where q.queue_id = held.queue_id;
+
+    -- Of a queue that was dropped there are no jobs.
+    if info.queue is null then
+        return;
+    end if;
+
+    if held.segment = 0 then
+        select m.published_at, m.key, m.headers, m.payload, m.body
+        from pgq.message_0 as m
+        where m.partition_id = held.partition_id
+            and m.log_offset = held.log_offset
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+    elsif held.segment = 1 then
+        select m.published_at, m.key, m.headers, m.payload, m.body
+        from pgq.message_1 as m
+        where m.partition_id = held.partition_id
+            and m.log_offset = held.log_offset
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+    elsif held.segment <= 3 then
+        if held.segment <= 2 then
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_2 as m
+            where m.partition_id = held.partition_id
+                and m.log_offset = held.log_offset
+            into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+        else
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_3 as m
+            where m.partition_id = held.partition_id
+                and m.log_offset = held.log_offset
+            into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+        end if;
+    elsif held.segment <= 7 then
+        if held.segment <= 5 then
+            if held.segment <= 4 then
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_4 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            else
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_5 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            end if;
+        else
+            if held.segment <= 6 then
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_6 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            else
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_7 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            end if;
+        end if;
+    elsif held.segment <= 15 then
+        if held.segment <= 11 then
+            if held.segment <= 9 then
+                if held.segment <= 8 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_8 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_9 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            else
+                if held.segment <= 10 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_10 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_11 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            end if;
+        else
+            if held.segment <= 13 then
+                if held.segment <= 12 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_12 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_13 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            else
+                if held.segment <= 14 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_14 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_15 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset = $2
+        $leaf$, held.segment)
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body
+        using held.partition_id, held.log_offset;
+    end if;
+
+    -- The snapshot may be from before cleanup moved the payload to another segment.
+    if info.enqueued_at is null and not pgq._is_kept(held.segment) then
+        raise exception 'retention moved the payload of job % while it was being read',
+            get_job.job_id
+            using errcode = '40001',
+                hint = 'Try again.';
+    end if;
+
+    info.job_id := held.job_id;
+    info.priority := held.priority;
+    info.attempt := held.attempt;
+    info.label := held.label;
+    info.unique_key := held.unique_key;
+    info.last_error := held.last_error;
+    return next info;
+end
+$$;
+
+revoke all on function pgq.get_job from public;
+
+comment on function pgq.get_job(bigint) is
+'A job that is not finished, or a dead letter, with its content; no row when there is none.
+state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
+here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
+there, since an index on it would cost every ack.
+Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
+again).';
+
+create or replace function pgq._extend_lease(job_ids bigint[], lease_token uuid, lease interval)
+returns setof bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    rest bigint[] := _extend_lease.job_ids;
+    extended bigint[];
+    moment timestamptz;
+begin
+    if _extend_lease.lease is not null then
+        perform pgq._check_interval('lease', _extend_lease.lease, false);
+    end if;
+
+    -- The transaction id first, then the clock: the floor relies on it.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    while cardinality(rest) > 0 loop
+        moment := pgq._clock();
+
+        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
+        -- walk all its jobs. The time is written as it stands in no index, for the same reason.
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _extend_lease.lease_token
+                and j.visible_at - moment > interval '0'
+            returning j.*
+        ),
+
+        kept as (
+            insert into pgq.job (
+                job_id,
+                queue_id,
+                partition_id,
+                log_offset,
+                expires_at,
+                visible_at,
+                segment,
+                attempt,
+                priority,
+                last_attempt,
+                lease_token,
+                label,
+                last_error,
+                unique_key,
+                max_attempts
+            )
+            select
+                g.job_id,
+                g.queue_id,
+                g.partition_id,
+                g.log_offset,
+                g.expires_at,
+                greatest(
+                    g.visible_at,
+                    pgq._clock() + coalesce(
+                        _extend_lease.lease,
+                        (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
+                        interval '0'
+                    )
+                ),
+                g.segment,
+                g.attempt,
+                g.priority,
+                g.last_attempt,
+                g.lease_token,
+                g.label,
+                g.last_error,
+                g.unique_key,
+                g.max_attempts
+            from gone as g
+            returning job_id
+        )
+
+        select array_agg(k.job_id)
+        into extended
+        from kept as k;
+
+        return query
+        select unnest(extended);
+
+        -- What was not found may have been replaced by a new row while this statement waited.
+        exit when cardinality(extended) = cardinality(rest);
+        rest := array(
+            select unnest(rest)
+            except
+            select unnest(extended)
+        );
+        exit when cardinality(rest) = 0
+            or not pgq._still_leased(rest, _extend_lease.lease_token)
+            or not exists (
+                select
+                from pgq.job as j
+                where j.job_id = any(rest)
+                    and j.lease_token = _extend_lease.lease_token
+                    and j.visible_at - moment > interval '0'
+            );
+    end loop;
+end
+$$;
+
+create or replace function pgq.redrive(
+    queue text,
+    job_id bigint default null,
+    all_jobs boolean default null
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target pgq.queue;
+    letters bigint[];
+    keyed bigint[];
+    unique_keys text[];
+    redriven bigint;
+begin
+    -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
+    perform pgq._check_read_committed('redrive');
+
+    -- The transaction id first, then the clock: the floor relies on it.
+    if pg_current_xact_id() is null then
+        return null;
+    end if;
+
+    select q.*
+    into target
+    from pgq.queue as q
+    where q.queue = redrive.queue collate "C";
+
+    if target.queue_id is null then
+        perform pgq._fail_unknown_queue(redrive.queue collate "C");
+    end if;
+    if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
+        raise exception '"job_id", "all_jobs": exactly one is needed'
+            using errcode = '22023',
+                hint = 'Pass job_id, or all_jobs => true.';
+    end if;
+
+    -- In the order of their ids, as everywhere where several are locked.
+    letters := case
+        when redrive.job_id is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.job_id = redrive.job_id
+            for update
+        )
+        else array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+            order by d.job_id
+            for update
+        )
+    end;
+
+    -- A letter whose unique key another job has stays where it is.
+    select
+        array_agg(d.job_id),
+        array_agg(d.unique_key)
+    into keyed, unique_keys
+    from pgq.dead_job as d
+    where d.job_id = any(letters)
+        and d.queue_id + 0 = target.queue_id
+        and d.unique_key is not null;
+    if keyed is not null then
+        letters := array(
+            select r.job_id
+            from unnest(letters) as r (job_id)
+            except
+            select k.job_id
+            from unnest(
+                keyed, pgq._take_keys(target.queue_id, unique_keys, keyed, false)
+            ) as k (job_id, holder_id)
+            where k.holder_id <> k.job_id
+        );
+    end if;
+
+    -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
+    -- index, for the same reason.
+    with revived as (
+        delete from pgq.dead_job as d
+        where d.job_id = any(letters)
+            and d.queue_id + 0 = target.queue_id
+        returning d.*
+    )
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label,
+        last_error,
+        unique_key,
+        max_attempts
+    )
+    select
+        r.job_id,
+        r.queue_id,
+        r.partition_id,
+        r.log_offset,
+        pgq._clock() + target.job_ttl,
+        pgq._clock(),
+        r.segment,
+        0,
+        r.priority,
+        r.label,
+        r.last_error,
+        r.unique_key,
+        r.max_attempts
+    from revived as r;
+    get diagnostics redriven = row_count;
+
+    return redriven;
+end
+$$;
+
+comment on function pgq.redrive(text, bigint, boolean) is
+'Puts dead letters back into their queue and returns how many.
+job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
+before them and the whole job_ttl from now on. A letter stays one while another job has its
+unique_key: two unfinished jobs of one key there are never. 0: the job is not a dead letter of this
+queue, or is such a one.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
+or both, 25001 not under READ COMMITTED.';
 
 create function pgq._check_effect(effect text)
 returns void
@@ -706,6 +11599,418 @@ shows. False: it is finished, or nothing is noted, or another worker has begun i
 Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
 transaction was first (try again).';
 
+create or replace function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    expired_ids bigint[];
+begin
+    expired_ids := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(_expire_jobs.job_ids)
+            and j.expires_at <= _expire_jobs.moment
+            and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
+        for update skip locked
+    );
+
+    return query
+    with expired as (
+        delete from pgq.job as j
+        where j.job_id = any(expired_ids)
+        returning j.*
+    ),
+
+    archived as (
+        insert into pgq.job_archive (
+            job_id,
+            queue_id,
+            ended_at,
+            segment,
+            attempt,
+            outcome,
+            label,
+            last_error,
+            partition_id,
+            log_offset
+        )
+        select
+            e.job_id,
+            e.queue_id,
+            _expire_jobs.moment,
+            e.segment,
+            e.attempt,
+            'expired',
+            e.label,
+            e.last_error,
+            nullif(e.partition_id, q.partition_id),
+            case when q.partition_id <> e.partition_id then e.log_offset end
+        from expired as e
+        inner join pgq.queue as q on q.queue_id = e.queue_id
+        where q.archive
+    ),
+
+    freed as (
+        delete from pgq.unique_job as u
+        where u.job_id = any(array(
+            select e.job_id
+            from expired as e
+            where e.unique_key is not null
+        ))
+    )
+
+    select 'jobs expired', q.queue::text, count(*)
+    from expired as e
+    inner join pgq.queue as q on q.queue_id = e.queue_id
+    group by q.queue;
+end
+$$;
+
+create or replace function pgq._mark_exhausted(
+    started pg_snapshot,
+    horizon xid8,
+    max_jobs integer
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    note pgq.lowered_queue;
+    budget integer := _mark_exhausted.max_jobs;
+    seen integer;
+    last_id bigint;
+    wanted bigint[];
+    marked bigint[];
+begin
+    for note in
+        select n.*
+        from pgq.lowered_queue as n
+        order by n.queue_id
+        for update skip locked
+    loop
+        -- A claim marks a job by the limit that it has read: the one before, if it began before the
+        -- lower one was committed. So this waits for all that had an id before the note was seen.
+        -- One that is too high is from before a restore into another cluster.
+        if _mark_exhausted.horizon is not null
+            and (
+                note.horizon is null
+                or note.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+            and (
+                pg_visible_in_snapshot(note.lowered_xid, _mark_exhausted.started)
+                or note.lowered_xid >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        then
+            note.horizon := _mark_exhausted.horizon;
+            update pgq.lowered_queue as n
+            set horizon = note.horizon
+            where n.queue_id = note.queue_id;
+        end if;
+        continue when note.horizon is null
+            or note.horizon > pg_snapshot_xmin(pg_current_snapshot());
+
+        -- By their ids, in which they stay where they are, whatever becomes of them.
+        select
+            count(*),
+            max(j.job_id),
+            coalesce(
+                array_agg(j.job_id) filter (
+                    where j.queue_id = note.queue_id
+                    and j.attempt >= q.max_attempts
+                    and j.max_attempts is null
+                    and not j.last_attempt
+                ),
+                '{}'
+            )
+        into seen, last_id, wanted
+        from (
+            select k.job_id, k.queue_id, k.attempt, k.last_attempt, k.max_attempts
+            from pgq.job as k
+            where k.job_id > note.marked_id
+            order by k.job_id
+            limit budget
+        ) as j
+        inner join pgq.queue as q on q.queue_id = note.queue_id;
+
+        marked := array(
+            select j.job_id
+            from pgq.job as j
+            where j.job_id = any(wanted)
+            order by j.job_id
+            for update skip locked
+        );
+        update pgq.job as j
+        set last_attempt = true
+        where j.job_id = any(marked);
+
+        -- Somebody has one locked, or has just replaced it: it is looked at again when the others
+        -- are done, and by the next cleanup at the earliest.
+        note.missed_id := least(
+            note.missed_id,
+            (
+                select min(w.job_id)
+                from (select unnest(wanted) except select unnest(marked)) as w (job_id)
+            )
+        );
+        if seen = budget then
+            update pgq.lowered_queue as n
+            set
+                marked_id = last_id,
+                missed_id = note.missed_id
+            where n.queue_id = note.queue_id;
+            return cardinality(marked) > 0 or note.missed_id is null;
+        end if;
+        budget := budget - seen;
+
+        if note.missed_id is null then
+            delete from pgq.lowered_queue as n
+            where n.queue_id = note.queue_id;
+        else
+            update pgq.lowered_queue as n
+            set
+                marked_id = note.missed_id - 1,
+                missed_id = null
+            where n.queue_id = note.queue_id;
+        end if;
+    end loop;
+    return false;
+end
+$$;
+
+create or replace function pgq._bury_lost(moment timestamptz, max_jobs bigint)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    buried bigint;
+begin
+    for target in
+        select q.queue, q.max_attempts, array_agg(l.job_id) as job_ids
+        from (
+            select j.job_id, j.queue_id
+            from pgq.job as j
+            inner join pgq.queue as p on p.queue_id = j.queue_id
+            where j.last_attempt
+                and j.visible_at <= _bury_lost.moment
+                -- It may have been raised since.
+                and j.attempt >= coalesce(j.max_attempts, p.max_attempts)
+            order by j.visible_at
+            limit _bury_lost.max_jobs
+        ) as l
+        inner join pgq.queue as q on q.queue_id = l.queue_id
+        group by q.queue, q.max_attempts
+    loop
+        buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
+        if buried > 0 then
+            return next row('jobs died', target.queue, buried)::pgq.cleanup_action;
+        end if;
+    end loop;
+end
+$$;
+
+create or replace function pgq._clean_jobs(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    report pgq.cleanup_action;
+    batch constant integer := 10000;
+    ended bigint := 0;
+    removed bigint := 0;
+    unfinished boolean;
+begin
+    for report in
+        select r.*
+        from pgq._expire_jobs(
+            pgq._expired_jobs(_clean_jobs.moment, batch), _clean_jobs.moment
+        ) as r
+    loop
+        ended := ended + report.amount;
+        return next report;
+    end loop;
+
+    unfinished := pgq._mark_exhausted(
+        _clean_jobs.started, _clean_jobs.horizon, batch
+    );
+
+    for report in
+        select r.*
+        from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r
+    loop
+        ended := ended + report.amount;
+        return next report;
+    end loop;
+
+    return query
+    select r.*
+    from pgq._sweep_floors() as r;
+
+    -- A letter that somebody redrives or purges is left to them.
+    for report in
+        with old as materialized (
+            select d.job_id
+            from pgq.queue as q
+            cross join lateral (
+                select e.job_id
+                from pgq.dead_job as e
+                where e.queue_id = q.queue_id
+                    and e.died_at <= _clean_jobs.moment - q.retention
+                order by e.died_at
+                limit batch
+                for update skip locked
+            ) as d
+            limit batch
+        ),
+
+        deleted as (
+            delete from pgq.dead_job as d
+            where d.job_id = any(array(select o.job_id from old as o))
+            returning d.job_id, d.queue_id, d.unique_key
+        ),
+
+        freed as (
+            delete from pgq.unique_job as u
+            where u.job_id = any(array(
+                select r.job_id
+                from deleted as r
+                where r.unique_key is not null
+            ))
+        )
+
+        select 'dead letters removed', q.queue::text, count(*)
+        from deleted as r
+        inner join pgq.queue as q on q.queue_id = r.queue_id
+        group by q.queue
+    loop
+        removed := removed + report.amount;
+        return next report;
+    end loop;
+    unfinished := unfinished or greatest(ended, removed) >= batch;
+
+    -- An enqueue or a claim that was in progress when its queue was dropped. The ids of queues that
+    -- have jobs are found one after the other, without a look at all jobs.
+    with recursive having_jobs as (
+        (select j.queue_id from pgq.job as j order by j.queue_id limit 1)
+        union all
+        select (
+            select j.queue_id
+            from pgq.job as j
+            where j.queue_id > h.queue_id
+            order by j.queue_id
+            limit 1
+        )
+        from having_jobs as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.job as j
+    where j.job_id = any(array(
+        select k.job_id
+        from having_jobs as h
+        inner join pgq.job as k on k.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    with recursive having_letters as (
+        (select d.queue_id from pgq.dead_job as d order by d.queue_id limit 1)
+        union all
+        select (
+            select d.queue_id
+            from pgq.dead_job as d
+            where d.queue_id > h.queue_id
+            order by d.queue_id
+            limit 1
+        )
+        from having_letters as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.dead_job as d
+    where d.job_id = any(array(
+        select e.job_id
+        from having_letters as h
+        inner join pgq.dead_job as e on e.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    with recursive having_keys as (
+        (select u.queue_id from pgq.unique_job as u order by u.queue_id limit 1)
+        union all
+        select (
+            select u.queue_id
+            from pgq.unique_job as u
+            where u.queue_id > h.queue_id
+            order by u.queue_id
+            limit 1
+        )
+        from having_keys as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.unique_job as u
+    where u.job_id = any(array(
+        select v.job_id
+        from having_keys as h
+        inner join pgq.unique_job as v on v.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    -- A drop above READ COMMITTED did not see the newest floors. From behind: there the newest row
+    -- of a queue comes before what older ones have left in the index.
+    with recursive having_floors as (
+        (select f.queue_id from pgq.queue_floor as f order by f.queue_id desc limit 1)
+        union all
+        select (
+            select f.queue_id
+            from pgq.queue_floor as f
+            where f.queue_id < h.queue_id
+            order by f.queue_id desc
+            limit 1
+        )
+        from having_floors as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.queue_floor as f
+    where f.queue_id = any(array(
+        select h.queue_id
+        from having_floors as h
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+    ));
+
+    if unfinished then
+        return next row('more', 'jobs', 1)::pgq.cleanup_action;
+    end if;
+end
+$$;
+
 create function pgq._clean_effects()
 returns setof pgq.cleanup_action
 language plpgsql
@@ -813,6 +12118,55 @@ revoke all on function pgq._clean_effects from public;
 comment on function pgq._clean_effects() is
 'The part of cleanup that removes the notes about effects of jobs that have ended. It waits for
 nobody.';
+
+create or replace function pgq._publish_row()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform pgq.publish(
+        topic => new.topic,
+        payload => new.payload::jsonb,
+        key => new.key,
+        headers => new.headers::jsonb,
+        partition => new.partition,
+        idempotency_key => new.idempotency_key,
+        body => new.body
+    );
+    return new;
+end
+$$;
+
+create or replace function pgq._enqueue_row()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform pgq.enqueue(
+        queue => new.queue,
+        payload => new.payload::jsonb,
+        key => new.key,
+        headers => new.headers::jsonb,
+        delay => new.delay::interval,
+        run_at => new.run_at,
+        priority => new.priority,
+        label => new.label,
+        idempotency_key => new.idempotency_key,
+        body => new.body
+    );
+    return new;
+end
+$$;
 
 create function pgq._fail_unknown_schedule(schedule text)
 returns void
@@ -2183,6 +13537,349 @@ one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';
 
+create function pgq._clean_windows(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- One that ends too late was noted while the clock was ahead.
+    update pgq.former_window as f
+    set ends_at = _clean_windows.moment + f.keep
+    where f.ends_at > _clean_windows.moment + f.keep;
+
+    -- As in _close_segments: once all have ended who may know nothing but the former window, no
+    -- more keys are noted by it. What they noted counts from now at most. An id from before a
+    -- restore into another cluster may lie in the future here.
+    update pgq.former_window as f
+    set ends_at = _clean_windows.moment + f.keep
+    where f.ends_at is null
+        and f.horizon <= pg_snapshot_xmin(_clean_windows.started);
+
+    update pgq.former_window as f
+    set horizon = _clean_windows.horizon
+    where f.ends_at is null
+        and (
+            f.horizon is null
+            or f.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+        )
+        and (
+            pg_visible_in_snapshot(f.noted_xid, _clean_windows.started)
+            or f.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+        );
+
+    delete from pgq.former_window as f
+    where f.ends_at <= _clean_windows.moment;
+end
+$$;
+
+revoke all on function pgq._clean_windows from public;
+
+comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
+'The part of cleanup that forgets former windows of idempotency keys.';
+
+create or replace function pgq._class_in_use(storage_class_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return exists (
+        select from pgq.topic as t where t.storage_class_id = _class_in_use.storage_class_id
+    ) or exists (
+        select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
+    ) or exists (
+        -- A class for keys stays until nobody has a window of this length. A call that is the first
+        -- one to note a key in it does not say so in its row, which would make others wait.
+        select
+        from pgq.storage_class as c
+        where c.storage_class_id = _class_in_use.storage_class_id
+            and c.owner_id is null
+            and (c.for_keys or pgq._has_keys(c.segment))
+            and (
+                exists (
+                    select
+                    from pgq.topic as t
+                    where interval_send(t.idempotency_window) = interval_send(c.retention)
+                )
+                or exists (
+                    select
+                    from pgq.queue as q
+                    where interval_send(q.idempotency_window) = interval_send(c.retention)
+                )
+                or exists (
+                    select
+                    from pgq.former_window as f
+                    where interval_send(f.idempotency_window) = interval_send(c.retention)
+                )
+            )
+    );
+end
+$$;
+
+comment on function pgq._class_in_use(bigint) is
+'Whether a topic or a queue keeps its messages, or its idempotency keys, in a storage class.';
+
+create or replace function pgq._seal_segment(storage_class_id bigint, moment timestamptz, wait boolean)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    class pgq.storage_class;
+    leaf integer;
+    used boolean;
+    filled boolean;
+begin
+    -- Whoever enters its segment holds this row, and would wait, so it is locked only when there is
+    -- something to do.
+    if not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment) then
+        return null;
+    end if;
+
+    select c.*
+    into class
+    from pgq.storage_class as c
+    where c.storage_class_id = _seal_segment.storage_class_id
+    for update skip locked;
+
+    if class.storage_class_id is null
+        or not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment)
+    then
+        return null;
+    end if;
+
+    if not _seal_segment.wait then
+        -- What would have to be waited for is left to the next cleanup.
+        perform
+        from pgq.queue as q
+        where q.storage_class_id = class.storage_class_id
+        for no key update nowait;
+    end if;
+
+    used := pgq._class_in_use(class.storage_class_id);
+
+    if class.segment is null then
+        -- Nobody keeps anything in this class any more.
+        if not used
+            and not exists (
+                select from pgq.segment as s
+                where s.storage_class_id = class.storage_class_id
+            )
+        then
+            delete from pgq.storage_class as c
+            where c.storage_class_id = class.storage_class_id;
+        end if;
+        return null;
+    end if;
+
+    execute format(
+        'select exists (select from pgq.message_%1$s as m where m.partition_id > 0)
+            or exists (select from pgq.job_archive_%1$s)
+            or exists (select from pgq.idempotency_%1$s)',
+        class.segment
+    )
+    into filled;
+    if used and not filled then
+        -- An empty segment does not age.
+        update pgq.segment as s
+        set opened_at = _seal_segment.moment
+        where s.segment = class.segment;
+        return null;
+    end if;
+
+    leaf := class.segment;
+    update pgq.segment as s
+    set
+        state = 'sealed',
+        sealed_at = _seal_segment.moment,
+        sealed_xid = pg_current_xact_id()
+    where s.segment = leaf;
+
+    if used then
+        if not class.for_keys and pgq._has_keys(leaf) then
+            update pgq.storage_class as c
+            set for_keys = true
+            where c.storage_class_id = class.storage_class_id;
+        end if;
+        class.segment := pgq._open_segment(class.storage_class_id);
+    else
+        update pgq.storage_class as c
+        set segment = null
+        where c.storage_class_id = class.storage_class_id;
+    end if;
+
+    perform pgq._settle_queues(class.storage_class_id, class.segment);
+
+    return leaf;
+end
+$$;
+
+create or replace function pgq._truncate_segment(segment integer, wait boolean)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Most segments have no keys: an empty leaf is left as it is.
+    tables text := format(
+        case
+            when pg_relation_size(to_regclass('pgq.idempotency_' || _truncate_segment.segment)) > 0
+                then 'pgq.message_%1$s, pgq.job_archive_%1$s, pgq.idempotency_%1$s'
+            else 'pgq.message_%1$s, pgq.job_archive_%1$s'
+        end,
+        _truncate_segment.segment
+    );
+begin
+    -- Only those who read this very segment block this. Wait a moment at most, and try again
+    -- next time: whoever reads behind us would wait as well.
+    begin
+        execute format(
+            'lock table %s in access exclusive mode %s',
+            tables,
+            case when not _truncate_segment.wait then 'nowait' end
+        );
+        execute format('truncate %s', tables);
+    exception
+        -- the second: this session reads it itself, by an open cursor
+        when lock_not_available or object_in_use then
+            return next row(
+                'segment busy', _truncate_segment.segment::text, 1
+            )::pgq.cleanup_action;
+            return;
+    end;
+
+    perform pgq._forget_segment(_truncate_segment.segment);
+    delete from pgq.leftover as o
+    where o.segment = _truncate_segment.segment;
+    delete from pgq.segment as s
+    where s.segment = _truncate_segment.segment;
+    update pgq.leaf as l
+    set free = true
+    where l.leaf = _truncate_segment.segment;
+
+    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_action;
+end
+$$;
+
+create or replace function pgq._truncate_segments(moment timestamptz)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    bytes bigint;
+    budget bigint := 10000;
+    report pgq.cleanup_action;
+    met_reader boolean := false;
+    -- One call does so many: it keeps locks on all of their tables.
+    room integer := 100;
+    unfinished boolean := false;
+begin
+    -- The clock was ahead when they were closed.
+    update pgq.segment as s
+    set closed_at = _truncate_segments.moment
+    where s.closed_at > _truncate_segments.moment;
+
+    for target in
+        select
+            s.segment,
+            c.retention,
+            c.max_bytes,
+            c.storage_class_id,
+            s.closed_at,
+            c.segment is null
+            and not exists (
+                select from pgq.segment_range as r where r.segment = s.segment
+            ) as out_of_use,
+            false as due
+        from pgq.segment as s
+        inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
+        where s.state = 'closed'
+        order by s.closed_at
+        for update of s skip locked
+    loop
+        bytes := null;
+        if target.max_bytes is not null then
+            select sum(pg_table_size(('pgq.message_' || s.segment)::regclass))
+            into bytes
+            from pgq.segment as s
+            where s.storage_class_id = target.storage_class_id
+                and s.segment <> target.segment;
+        end if;
+
+        target.due := coalesce(
+            target.closed_at + target.retention <= _truncate_segments.moment
+            or bytes >= target.max_bytes,
+            false
+        );
+        continue when not target.due
+            and (
+                not target.out_of_use
+                or pgq._has_archived(target.segment)
+                or pgq._has_keys(target.segment)
+            );
+
+        -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
+        if budget > 0 then
+            for report in
+                select r.*
+                from pgq._carry_jobs(
+                    target.segment, null, _truncate_segments.moment, budget::integer
+                ) as r
+            loop
+                budget := budget - report.amount;
+                return next report;
+            end loop;
+        end if;
+
+        -- None can come to it any more: it is closed, and who changes a job leaves the payload
+        -- where it is.
+        if pgq._has_jobs(target.segment, null) then
+            if budget > 0 then
+                return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            else
+                unfinished := true;
+            end if;
+            continue;
+        end if;
+
+        -- Only now: what finishes a job notes it in the segment of its payload.
+        continue when not target.due and pgq._has_archived(target.segment);
+
+        -- One reader of all segments costs one wait.
+        for report in
+            select r.*
+            from pgq._truncate_segment(target.segment, not met_reader) as r
+        loop
+            met_reader := met_reader or report.action = 'segment busy';
+            room := room - (report.action = 'segment truncated')::integer;
+            return next report;
+        end loop;
+        exit when room = 0;
+    end loop;
+
+    if unfinished or room = 0 then
+        return next row('more', 'truncation', 1)::pgq.cleanup_action;
+    end if;
+end
+$$;
+
 create or replace function pgq.cleanup()
 returns setof pgq.cleanup_action
 language plpgsql
@@ -2209,7 +13906,15 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs', 'effects', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
+        'jobs',
+        'effects',
+        'writes',
+        'leftovers',
+        'truncation',
+        'positions',
+        'windows',
+        'closing',
+        'sealing'
     ] loop
         begin
             case part
@@ -2228,6 +13933,8 @@ begin
                 when 'leftovers' then
                     return query
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
+                when 'windows' then
+                    perform pgq._clean_windows(started, horizon, moment);
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -2269,6 +13976,15 @@ What it does, by the action that the row has:
 - busy: a part of the work met a lock; what it did is undone, and the next call does it;
 - more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';
+
+comment on view pgq.archived_jobs is
+'Jobs that were finished or cancelled or have expired, until they are older than the retention of
+their queue.';
+
+comment on column pgq.archived_jobs.outcome is
+'acked, expired, cancelled, or what archive_job was told.';
+
+comment on column pgq.archived_jobs.ended_at is 'When it was finished or cancelled, or expired.';
 
 create view pgq.effects
 with (security_barrier) as
@@ -2317,6 +14033,82 @@ comment on column pgq.effects.finished_at is
 comment on column pgq.effects.lease_token is
 'What finish_effect and forget_effect ask for, to say what became of it.';
 
+create view pgq.publish_rows as
+select
+    null::text as topic,
+    null::text as payload,
+    null::text as key,
+    null::text as headers,
+    null::integer as partition,
+    null::text as idempotency_key,
+    null::bytea as body
+where false;
+
+create or replace trigger publish_rows
+instead of insert on pgq.publish_rows
+for each row execute function pgq._publish_row();
+
+comment on view pgq.publish_rows is
+'Always empty; a row that is inserted is a call of publish.';
+
+comment on column pgq.publish_rows.topic is 'The topic.';
+
+comment on column pgq.publish_rows.payload is 'Its content as JSON; null when it has a body.';
+
+comment on column pgq.publish_rows.key is 'The key of the message; null: none.';
+
+comment on column pgq.publish_rows.headers is 'Its headers, a JSON object; null: none.';
+
+comment on column pgq.publish_rows.partition is 'The partition to publish to; null: see publish.';
+
+comment on column pgq.publish_rows.idempotency_key is
+'What makes it the same when it comes again, see publish; null: nothing.';
+
+comment on column pgq.publish_rows.body is 'Its content as raw bytes; null when it has a payload.';
+
+create view pgq.enqueue_rows as
+select
+    null::text as queue,
+    null::text as payload,
+    null::text as key,
+    null::text as headers,
+    null::text as delay,
+    null::timestamptz as run_at,
+    null::integer as priority,
+    null::text as label,
+    null::text as idempotency_key,
+    null::bytea as body
+where false;
+
+create or replace trigger enqueue_rows
+instead of insert on pgq.enqueue_rows
+for each row execute function pgq._enqueue_row();
+
+comment on view pgq.enqueue_rows is
+'Always empty; a row that is inserted is a call of enqueue.';
+
+comment on column pgq.enqueue_rows.queue is 'The queue.';
+
+comment on column pgq.enqueue_rows.payload is 'Its content as JSON; null when it has a body.';
+
+comment on column pgq.enqueue_rows.key is 'The key of the job; null: none.';
+
+comment on column pgq.enqueue_rows.headers is 'Its headers, a JSON object; null: none.';
+
+comment on column pgq.enqueue_rows.delay is
+'An interval to the first attempt; null: the queue''s.';
+
+comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
+
+comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
+
+comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
+
+comment on column pgq.enqueue_rows.idempotency_key is
+'What makes it the same when it comes again, see enqueue; null: nothing.';
+
+comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
+
 do $dump_configuration$
 declare
     relation regclass;
@@ -2331,6 +14123,16 @@ begin
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
             and c.relname not in ('leaf', 'view_key')
+            -- Leaves that were made since are no part of it; they are dumped anyway.
+            and exists (
+                select
+                from pg_depend as d
+                inner join pg_extension as e on e.oid = d.refobjid
+                where d.classid = 'pg_class'::regclass
+                    and d.objid = c.oid
+                    and d.deptype = 'e'
+                    and e.extname = 'pgq'
+            )
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');

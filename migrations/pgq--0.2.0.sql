@@ -37,10 +37,14 @@ $guard$;
 -- A queue hands each job to one worker at a time. enqueue stores the payload as a message and a
 -- narrow row in job that points at it; claim_job leases jobs that are due by moving visible_at
 -- ahead; ack, nack and archive_job need the lease token that the claim gave out. visible_at alone
--- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism.
+-- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism. A
+-- unique key is a row in unique_job, which whatever ends the job that has it removes.
 --
 -- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
 -- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.
+--
+-- An idempotency key is noted beside what it was given with; as long as the window of its queue or
+-- topic lasts, what comes again under it is answered with what was noted.
 --
 -- Payloads of topics and queues stand in message, which is split into leaves called segments.
 -- Topics and queues that keep their messages for the same time share a storage class, and each
@@ -77,6 +81,40 @@ create type pgq._newest_message as (
 
 comment on type pgq._newest_message is 'The last message of a partition in a segment.';
 
+create type pgq._noted_key as (
+    idempotency_key text collate "C",
+    noted_at timestamptz,
+    job_id bigint,
+    partition integer,
+    log_offset bigint
+);
+
+comment on type pgq._noted_key is 'An idempotency key, and the job or message that it stands for.';
+
+create type pgq._key_segments as (
+    class_ids bigint array,
+    segments integer array,
+    written integer array
+);
+
+comment on type pgq._key_segments is
+'Where the keys of a queue or topic stand: in these segments of these classes; new ones are written
+to some of them.';
+
+-- Flat arrays: they are read element by element.
+create type pgq._key_notes as (
+    segments integer array,
+    leaders integer array,
+    job_ids bigint array,
+    partitions integer array,
+    log_offsets bigint array
+);
+
+comment on type pgq._key_notes is
+'What became of the keys of a batch: to which segments the new ones were written; for each place its
+own number if it is new, that of the place that has the same key, or -n for the nth of those that
+were found; and what these stand for.';
+
 -- ==== sql/log/types.sql
 
 create type pgq.topic_info as (
@@ -86,7 +124,8 @@ create type pgq.topic_info as (
     max_bytes bigint,
     notify boolean,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    idempotency_window interval
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -99,6 +138,8 @@ comment on column pgq.topic_info.max_bytes is
 comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
+comment on column pgq.topic_info.idempotency_window is
+'How long an idempotency key stands for the message that it was given with.';
 
 create type pgq.group_info as (
     topic text,
@@ -142,12 +183,12 @@ create type pgq.publish_result as (
     duplicate boolean
 );
 
-comment on type pgq.publish_result is 'Where a message stands that was published.';
+comment on type pgq.publish_result is 'Where a message stands that was published, now or before.';
 comment on column pgq.publish_result.partition is 'The number of its partition, from 0.';
 comment on column pgq.publish_result.log_offset is
 'Its offset in the partition, from 1; null: it has none yet.';
 comment on column pgq.publish_result.duplicate is
-'Whether it had been published before, and stands there since then.';
+'Whether it had been published before, with the same idempotency key, and stands there since then.';
 
 create type pgq.publish_batch_result as (
     partition integer,
@@ -164,7 +205,8 @@ comment on column pgq.publish_batch_result.first_offset is
 comment on column pgq.publish_batch_result.last_offset is
 'The offset of the last one; null: they have none yet.';
 comment on column pgq.publish_batch_result.duplicate is
-'Whether they had been published before, and stand there since then.';
+'Whether they had been published before, with the same idempotency keys, and stand there since
+then.';
 
 create type pgq.seek_result as (
     partition integer,
@@ -272,7 +314,9 @@ create type pgq.queue_info as (
     notify boolean,
     paused boolean,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    idempotency_window interval,
+    unique_until text
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -291,11 +335,16 @@ comment on column pgq.queue_info.backoff_max is 'The longest delay before a retr
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
 comment on column pgq.queue_info.archive is
-'Whether a job that ack finishes, or that expires, is noted among the archived ones.';
+'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived
+ones.';
 comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
 comment on column pgq.queue_info.updated_at is 'When its settings last changed.';
+comment on column pgq.queue_info.idempotency_window is
+'How long an idempotency key stands for the job that it was given with.';
+comment on column pgq.queue_info.unique_until is
+'How long a job keeps others of its unique_key out: until it is finished, claimed or removed.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -314,7 +363,8 @@ create type pgq.claimed_job as (
 comment on type pgq.claimed_job is 'A job that the caller has until its lease ends.';
 comment on column pgq.claimed_job.job_id is 'Its id.';
 comment on column pgq.claimed_job.lease_token is
-'What ack, nack, archive_job and extend_lease ask for; one token for all jobs of a claim.';
+'What ack, nack, release_job, reject_job, archive_job and extend_lease ask for; one token for all
+jobs of a claim.';
 comment on column pgq.claimed_job.attempt is 'Which attempt this is, from 1.';
 comment on column pgq.claimed_job.leased_until is 'When another worker may get it.';
 comment on column pgq.claimed_job.enqueued_at is 'When it was enqueued.';
@@ -325,15 +375,60 @@ comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: 
 comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
 
+create type pgq.job_info as (
+    job_id bigint,
+    queue text,
+    state text,
+    priority integer,
+    attempt integer,
+    max_attempts integer,
+    enqueued_at timestamptz,
+    due_at timestamptz,
+    leased_until timestamptz,
+    expires_at timestamptz,
+    died_at timestamptz,
+    label text,
+    unique_key text,
+    last_error text,
+    key text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.job_info is 'A job that is not finished, or a dead letter.';
+comment on column pgq.job_info.job_id is 'Its id.';
+comment on column pgq.job_info.queue is 'Its queue.';
+comment on column pgq.job_info.state is
+'ready, leased, delayed, expired or dead; see queue_stats.';
+comment on column pgq.job_info.priority is '0 (first) to 9 (last).';
+comment on column pgq.job_info.attempt is 'How many attempts it had, with the one under way.';
+comment on column pgq.job_info.max_attempts is 'Attempts before it is dead; null: no limit.';
+comment on column pgq.job_info.enqueued_at is 'When it was enqueued.';
+comment on column pgq.job_info.due_at is
+'From when on it may be claimed; null: a worker has it, or it is dead.';
+comment on column pgq.job_info.leased_until is
+'When another worker may get it; null: no worker has it.';
+comment on column pgq.job_info.expires_at is
+'From then on it is never claimed; null: no such time.';
+comment on column pgq.job_info.died_at is 'When it became a dead letter; null: it is none.';
+comment on column pgq.job_info.label is 'Its label; null: none.';
+comment on column pgq.job_info.unique_key is 'Its unique_key; null: none.';
+comment on column pgq.job_info.last_error is 'The error of the last nack; null: none.';
+comment on column pgq.job_info.key is 'Its key; null: none.';
+comment on column pgq.job_info.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.job_info.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.job_info.body is 'Its content as raw bytes; null when it has a payload.';
+
 create type pgq.enqueue_result as (
     job_id bigint,
     duplicate boolean
 );
 
-comment on type pgq.enqueue_result is 'A job that was enqueued.';
+comment on type pgq.enqueue_result is 'A job that was enqueued, now or before.';
 comment on column pgq.enqueue_result.job_id is 'Its id.';
 comment on column pgq.enqueue_result.duplicate is
-'Whether it had been enqueued before, and has this id since then.';
+'Whether nothing was added: this job had been enqueued before.';
 
 create type pgq.effect_state as (
     state text,
@@ -479,7 +574,8 @@ create table pgq.storage_class (
     retention interval,
     max_bytes bigint,
     owner_id bigint,
-    segment integer
+    segment integer,
+    for_keys boolean not null default false
 );
 
 -- One class per retention; a topic with a size limit has a class of its own. Two retentions may be
@@ -496,16 +592,19 @@ comment on column pgq.storage_class.owner_id is
 comment on column pgq.storage_class.segment is
 'The open segment, where new messages go; null: the class is out of use. Whoever puts something into
 that segment locks this row, and opening another one changes it.';
+comment on column pgq.storage_class.for_keys is
+'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
+length.';
 
 create table pgq.leaf (
     leaf integer primary key,
     free boolean not null
 );
 
-comment on table pgq.leaf is 'The leaves of message and job_archive that there are.
+comment on table pgq.leaf is 'The leaves of message, job_archive and idempotency that there are.
 A dump of the extension leaves it out: an installation makes its own, and segment says which of them
 are in use.';
-comment on column pgq.leaf.leaf is 'Its number: message_N and job_archive_N.';
+comment on column pgq.leaf.leaf is 'Its number: message_N, job_archive_N and idempotency_N.';
 comment on column pgq.leaf.free is 'Whether no segment uses it; it is empty then.';
 
 create table pgq.segment (
@@ -561,6 +660,58 @@ comment on column pgq.message.headers is 'A JSON object with what travels beside
 comment on column pgq.message.payload is 'The content as JSON; null when body is set.';
 comment on column pgq.message.body is 'The content as raw bytes; null when payload is set.';
 
+create table pgq.idempotency (
+    scope_id bigint not null,
+    noted_at timestamptz not null,
+    job_id bigint,
+    log_offset bigint,
+    segment integer not null,
+    partition integer,
+    idempotency_key text collate "C" not null
+)
+partition by list (segment);
+
+comment on table pgq.idempotency is
+'Idempotency keys, in segments of the class whose retention is their window; a leaf is truncated
+together with the messages of that number. One key may stand in several segments; the row that was
+noted last counts.';
+comment on column pgq.idempotency.scope_id is
+'Where it counts: the partition_id of a queue, or of partition 0 of a topic.';
+comment on column pgq.idempotency.noted_at is 'When it was noted; its window counts from here.';
+comment on column pgq.idempotency.job_id is 'The job that it was given with; null: a message.';
+comment on column pgq.idempotency.log_offset is
+'The offset of the message that it was given with; null: a job.';
+comment on column pgq.idempotency.segment is 'The leaf that holds it.';
+comment on column pgq.idempotency.partition is
+'The partition of that message; null: a job. Both are null only within the call that notes it.';
+comment on column pgq.idempotency.idempotency_key is 'The key.';
+
+create table pgq.former_window (
+    scope_id bigint not null,
+    idempotency_window interval not null,
+    keep interval not null,
+    noted_xid xid8 not null,
+    horizon xid8,
+    ends_at timestamptz
+);
+
+create unique index former_window_key on pgq.former_window
+(scope_id, interval_send(idempotency_window));
+-- Where all tables are published, what has no key could not be changed.
+alter table pgq.former_window replica identity full;
+
+comment on table pgq.former_window is
+'Windows that queues and topics had before: keys that were noted then stand in another class.';
+comment on column pgq.former_window.scope_id is 'Whose window it was; see idempotency.';
+comment on column pgq.former_window.idempotency_window is 'How long it was.';
+comment on column pgq.former_window.keep is
+'How long such keys may still count: the shorter one of this window and the next.';
+comment on column pgq.former_window.noted_xid is 'The transaction that changed it.';
+comment on column pgq.former_window.horizon is
+'Transactions below this one may still note keys by it; null: cleanup has not found out yet.';
+comment on column pgq.former_window.ends_at is
+'From then on none of its keys counts any more; null: such transactions may still run.';
+
 create table pgq.leftover (
     partition_id bigint not null,
     segment integer not null,
@@ -604,7 +755,8 @@ create table pgq.topic (
     storage_class_id bigint not null references pgq.storage_class (storage_class_id),
     notify boolean not null,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    idempotency_window interval not null default '1 day'
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -615,6 +767,8 @@ comment on column pgq.topic.storage_class_id is 'How long its messages are kept.
 comment on column pgq.topic.notify is 'Whether a publish notifies the channel pgq_topic.';
 comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
+comment on column pgq.topic.idempotency_window is
+'How long an idempotency key stands for the message that it was given with.';
 
 -- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
 -- row by one index.
@@ -782,7 +936,9 @@ create table pgq.queue (
     notify boolean not null,
     paused boolean not null default false,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    idempotency_window interval not null default '1 day',
+    unique_until text collate "C" not null default 'finished'
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -801,11 +957,15 @@ comment on column pgq.queue.backoff is 'Delay before the first retry; each furth
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
 comment on column pgq.queue.archive is
-'Whether a job that ack finishes, or that expires, is noted in job_archive.';
+'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
 comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
+comment on column pgq.queue.idempotency_window is
+'How long an idempotency key stands for the job that it was given with.';
+comment on column pgq.queue.unique_until is
+'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -845,7 +1005,9 @@ create table pgq.job (
     last_attempt boolean not null default false,
     lease_token uuid,
     label text collate "C",
-    last_error text
+    last_error text,
+    unique_key text collate "C",
+    max_attempts integer
 )
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
@@ -869,12 +1031,16 @@ comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job.last_attempt is
-'Whether this attempt is the last one that its queue allowed when it was claimed.';
+'Whether this attempt is the last one that was allowed when it was claimed.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
 comment on column pgq.job.lease_token is
-'The token of the claim that has it; null: never claimed, or nacked.';
+'The token of the claim that has it; null: never claimed, or given back.';
 comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
 comment on column pgq.job.last_error is 'The error that the last nack gave.';
+comment on column pgq.job.unique_key is
+'The key of which unique_job allows one job in its queue; null: none.';
+comment on column pgq.job.max_attempts is
+'Attempts before it is dead; null: what its queue says.';
 
 create table pgq.dead_job (
     job_id bigint primary key,
@@ -886,7 +1052,9 @@ create table pgq.dead_job (
     attempt integer not null,
     died_at timestamptz not null,
     label text collate "C",
-    last_error text
+    last_error text,
+    unique_key text collate "C",
+    max_attempts integer
 );
 
 create index dead_job_queue on pgq.dead_job (queue_id, died_at);
@@ -899,6 +1067,26 @@ comment on column pgq.dead_job.attempt is 'How many attempts it had.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
 'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+comment on column pgq.dead_job.unique_key is
+'The key that it had as a job; it takes it again when it is redriven.';
+comment on column pgq.dead_job.max_attempts is 'See job.';
+
+-- Whoever ends a job, or takes its key away, holds the row of the job: so the row here is locked by
+-- nobody else, and nobody waits for it but an enqueue that wants the key.
+create table pgq.unique_job (
+    queue_id bigint not null,
+    unique_key text collate "C" not null,
+    job_id bigint not null,
+    primary key (queue_id, unique_key)
+);
+
+create index unique_job_id on pgq.unique_job (job_id);
+
+comment on table pgq.unique_job is
+'Which job has a unique key of a queue, and keeps others of that key out.';
+comment on column pgq.unique_job.unique_key is 'The key.';
+comment on column pgq.unique_job.job_id is
+'The job; a dead letter only where the queue says unique_until removed.';
 
 create table pgq.job_archive (
     job_id bigint not null,
@@ -916,10 +1104,11 @@ create table pgq.job_archive (
 partition by list (segment);
 
 comment on table pgq.job_archive is
-'Jobs that were finished or have expired; a leaf is truncated together with the segment that holds
-the payloads.';
-comment on column pgq.job_archive.ended_at is 'When it was finished or expired.';
-comment on column pgq.job_archive.outcome is 'acked, expired, or what archive_job was told.';
+'Jobs that were finished or cancelled or have expired; a leaf is truncated together with the segment
+that holds the payloads.';
+comment on column pgq.job_archive.ended_at is 'When it was finished or cancelled, or expired.';
+comment on column pgq.job_archive.outcome is
+'acked, expired, cancelled, or what archive_job was told.';
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
 'The error of the last nack before it was finished.';
@@ -1559,6 +1748,77 @@ comment on function pgq._check_no_limit(text[], jsonb) is
 'Refuses in no_limit the name of a setting that has no limit to lift, and of one that is given
 (22023). given has the settings whose limits can be lifted, null where they are not given.';
 
+-- ==== sql/shared/_check_idempotency_window.sql
+
+create function pgq._check_idempotency_window(idempotency_window interval)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_interval(
+        'idempotency_window', _check_idempotency_window.idempotency_window, false
+    );
+    if _check_idempotency_window.idempotency_window not between '1 second' and '366 days' then
+        raise exception 'argument "idempotency_window" must be from 1 second to 366 days'
+            using errcode = '22023',
+                detail = format('Given: %s.', _check_idempotency_window.idempotency_window);
+    end if;
+end
+$$;
+
+comment on function pgq._check_idempotency_window(interval) is
+'Refuses a window of idempotency keys that is null (22004), too short or too long (22023).';
+
+-- ==== sql/shared/_check_idempotency_keys.sql
+
+create function pgq._check_idempotency_keys(
+    argument text,
+    idempotency_keys text[],
+    size integer
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    bad integer;
+begin
+    if array_ndims(_check_idempotency_keys.idempotency_keys) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_idempotency_keys.idempotency_keys) <> _check_idempotency_keys.size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = format(
+                    'messages: %s, idempotency_keys: %s',
+                    _check_idempotency_keys.size,
+                    cardinality(_check_idempotency_keys.idempotency_keys)
+                );
+    end if;
+
+    select max(length(k.idempotency_key))
+    into bad
+    from unnest(_check_idempotency_keys.idempotency_keys) as k (idempotency_key)
+    where length(k.idempotency_key) not between 1 and 255;
+
+    if bad is not null then
+        raise exception 'argument "%" must have 1 to 255 characters',
+            _check_idempotency_keys.argument
+            using errcode = '22023',
+                detail = format('Given: one that has %s.', bad);
+    end if;
+end
+$$;
+
+comment on function pgq._check_idempotency_keys(text, text[], integer) is
+'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';
+
 -- ==== sql/shared/_check_settings_equal.sql
 
 create function pgq._check_settings_equal(
@@ -1607,7 +1867,14 @@ begin
     where
         case
             when s.name in (
-                'backoff', 'backoff_max', 'delay', 'every', 'job_ttl', 'lease', 'retention'
+                'backoff',
+                'backoff_max',
+                'delay',
+                'every',
+                'idempotency_window',
+                'job_ttl',
+                'lease',
+                'retention'
             )
                 then
                     justify_hours(s.given::interval)::text
@@ -1663,17 +1930,31 @@ begin
         _create_leaf.leaf
     );
     execute format(
+        'create table pgq.idempotency_%1$s (
+            like pgq.idempotency, primary key (scope_id, idempotency_key)
+        )',
+        _create_leaf.leaf
+    );
+    execute format(
+        'alter table pgq.idempotency attach partition pgq.idempotency_%1$s for values in (%1$s)',
+        _create_leaf.leaf
+    );
+    execute format(
         'comment on table pgq.message_%1$s is ''Segment %1$s of the messages.''', _create_leaf.leaf
     );
     execute format(
         'comment on table pgq.job_archive_%1$s is ''Segment %1$s of the finished jobs.''',
         _create_leaf.leaf
     );
+    execute format(
+        'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
+        _create_leaf.leaf
+    );
 end
 $$;
 
 comment on function pgq._create_leaf(integer) is
-'Adds a leaf to message and to job_archive.';
+'Adds a leaf to message, to job_archive and to idempotency.';
 
 -- ==== sql/store/_mark_segment.sql
 
@@ -2189,6 +2470,1392 @@ comment on function pgq._is_kept(integer) is
 'Whether a segment that the snapshot shows has not been emptied since. TRUNCATE is seen by snapshots
 that are older, too; what they still see of a segment is its first row, or it was emptied.';
 
+-- ==== sql/store/_has_keys.sql
+
+create function pgq._has_keys(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    found_one boolean := false;
+begin
+    if _has_keys.segment is not null then
+        execute format(
+            'select exists (select from pgq.idempotency_%s)', _has_keys.segment
+        )
+        into found_one;
+    end if;
+    return found_one;
+end
+$$;
+
+comment on function pgq._has_keys(integer) is
+'Whether a segment holds idempotency keys.';
+
+-- ==== sql/store/_note_former_window.sql
+
+create function pgq._note_former_window(
+    scope_id bigint,
+    window_before interval,
+    window_now interval
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if interval_send(_note_former_window.window_before)
+        = interval_send(_note_former_window.window_now)
+    then
+        return;
+    end if;
+
+    delete from pgq.former_window as f
+    where f.scope_id = _note_former_window.scope_id
+        and interval_send(f.idempotency_window) = interval_send(_note_former_window.window_now);
+
+    insert into pgq.former_window (scope_id, idempotency_window, keep, noted_xid)
+    values (
+        _note_former_window.scope_id,
+        _note_former_window.window_before,
+        least(_note_former_window.window_before, _note_former_window.window_now),
+        pg_current_xact_id()
+    );
+end
+$$;
+
+comment on function pgq._note_former_window(bigint, interval, interval) is
+'Notes that a queue or topic, whose row the caller has locked, gets another window: what was noted
+by the one before is still to be found.';
+
+-- ==== sql/store/_key_segments.sql
+
+create function pgq._key_segments(scope_id bigint, idempotency_window interval)
+returns pgq._key_segments
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._key_segments;
+    unopened interval;
+begin
+    -- Again when a class has to be made, or to be opened, first.
+    loop
+        select
+            array_agg(distinct c.storage_class_id),
+            array_agg(distinct s.segment) filter (where s.segment is not null),
+            -- Everybody who may still be at work and wrote to a segment while it was the open one
+            -- is found there. Who began behind its horizon did not.
+            array_agg(distinct s.segment order by s.segment) filter (
+                where w.written
+                    and (
+                        s.state = 'open'
+                        or s.state = 'sealed'
+                        and coalesce(
+                            s.horizon > pg_snapshot_xmin(pg_current_snapshot()), true
+                        )
+                    )
+            ),
+            min(w.span) filter (where w.written and c.segment is null)
+        into state.class_ids, state.segments, state.written, unopened
+        from (
+            select
+                _key_segments.idempotency_window as span,
+                true as written
+            union all
+            select
+                f.idempotency_window,
+                f.ends_at is null
+            from pgq.former_window as f
+            where f.scope_id = _key_segments.scope_id
+        ) as w
+        left join pgq.storage_class as c
+            on coalesce(interval_send(c.retention), ''::bytea) = interval_send(w.span)
+            and coalesce(c.owner_id, 0) = 0
+        left join pgq.segment as s on s.storage_class_id = c.storage_class_id;
+
+        exit when unopened is null;
+        perform pgq._storage_class(unopened, null, null);
+    end loop;
+
+    return state;
+end
+$$;
+
+comment on function pgq._key_segments(bigint, interval) is
+'Where the keys of a queue or topic with this window stand, and where new ones are to be written: to
+all segments that others who write at the same time may have written to. The caller has taken its
+transaction id before.';
+
+-- ==== sql/store/_find_keys.sql
+
+create function pgq._find_keys(segment integer, scope_id bigint, idempotency_keys text[])
+returns setof pgq._noted_key
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Key by key: a plan for an array might read all keys of the scope.
+    if _find_keys.segment = 0 then
+        return query
+        select
+            f.idempotency_key,
+            f.noted_at,
+            f.job_id,
+            f.partition,
+            f.log_offset
+        from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+        cross join lateral (
+            select k.*
+            from pgq.idempotency_0 as k
+            where k.scope_id = _find_keys.scope_id
+                and k.idempotency_key = w.idempotency_key
+            limit 1
+        ) as f;
+    elsif _find_keys.segment = 1 then
+        return query
+        select
+            f.idempotency_key,
+            f.noted_at,
+            f.job_id,
+            f.partition,
+            f.log_offset
+        from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+        cross join lateral (
+            select k.*
+            from pgq.idempotency_1 as k
+            where k.scope_id = _find_keys.scope_id
+                and k.idempotency_key = w.idempotency_key
+            limit 1
+        ) as f;
+    elsif _find_keys.segment <= 3 then
+        if _find_keys.segment <= 2 then
+            return query
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_2 as k
+                where k.scope_id = _find_keys.scope_id
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f;
+        else
+            return query
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_3 as k
+                where k.scope_id = _find_keys.scope_id
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f;
+        end if;
+    elsif _find_keys.segment <= 7 then
+        if _find_keys.segment <= 5 then
+            if _find_keys.segment <= 4 then
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_4 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            else
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_5 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            end if;
+        else
+            if _find_keys.segment <= 6 then
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_6 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            else
+                return query
+                select
+                    f.idempotency_key,
+                    f.noted_at,
+                    f.job_id,
+                    f.partition,
+                    f.log_offset
+                from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                cross join lateral (
+                    select k.*
+                    from pgq.idempotency_7 as k
+                    where k.scope_id = _find_keys.scope_id
+                        and k.idempotency_key = w.idempotency_key
+                    limit 1
+                ) as f;
+            end if;
+        end if;
+    elsif _find_keys.segment <= 15 then
+        if _find_keys.segment <= 11 then
+            if _find_keys.segment <= 9 then
+                if _find_keys.segment <= 8 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_8 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_9 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            else
+                if _find_keys.segment <= 10 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_10 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_11 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            end if;
+        else
+            if _find_keys.segment <= 13 then
+                if _find_keys.segment <= 12 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_12 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_13 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            else
+                if _find_keys.segment <= 14 then
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_14 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                else
+                    return query
+                    select
+                        f.idempotency_key,
+                        f.noted_at,
+                        f.job_id,
+                        f.partition,
+                        f.log_offset
+                    from unnest(_find_keys.idempotency_keys) as w (idempotency_key)
+                    cross join lateral (
+                        select k.*
+                        from pgq.idempotency_15 as k
+                        where k.scope_id = _find_keys.scope_id
+                            and k.idempotency_key = w.idempotency_key
+                        limit 1
+                    ) as f;
+                end if;
+            end if;
+        end if;
+    else
+        return query execute format($leaf$
+            select
+                f.idempotency_key,
+                f.noted_at,
+                f.job_id,
+                f.partition,
+                f.log_offset
+            from unnest($1) as w (idempotency_key)
+            cross join lateral (
+                select k.*
+                from pgq.idempotency_%1$s as k
+                where k.scope_id = $2
+                    and k.idempotency_key = w.idempotency_key
+                limit 1
+            ) as f
+        $leaf$, _find_keys.segment)
+        using _find_keys.idempotency_keys, _find_keys.scope_id;
+    end if;
+end
+$$;
+
+comment on function pgq._find_keys(integer, bigint, text[]) is
+'The rows of idempotency keys in a segment, also those past their window.';
+
+-- ==== sql/store/_insert_keys.sql
+
+create function pgq._insert_keys(
+    segment integer,
+    scope_id bigint,
+    idempotency_keys text[],
+    idempotency_window interval,
+    moment timestamptz
+)
+returns text[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    inserted bigint;
+    kept text[];
+begin
+    -- Waits for others who have inserted one of them and are still at work. Without a lock on what
+    -- they leave: those who find the same would wait for each other.
+    if _insert_keys.segment = 0 then
+        insert into pgq.idempotency_0 (scope_id, noted_at, segment, idempotency_key)
+        select
+            _insert_keys.scope_id,
+            _insert_keys.moment,
+            0,
+            w.idempotency_key
+        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+        on conflict do nothing;
+    elsif _insert_keys.segment = 1 then
+        insert into pgq.idempotency_1 (scope_id, noted_at, segment, idempotency_key)
+        select
+            _insert_keys.scope_id,
+            _insert_keys.moment,
+            1,
+            w.idempotency_key
+        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+        on conflict do nothing;
+    elsif _insert_keys.segment <= 3 then
+        if _insert_keys.segment <= 2 then
+            insert into pgq.idempotency_2 (scope_id, noted_at, segment, idempotency_key)
+            select
+                _insert_keys.scope_id,
+                _insert_keys.moment,
+                2,
+                w.idempotency_key
+            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+            on conflict do nothing;
+        else
+            insert into pgq.idempotency_3 (scope_id, noted_at, segment, idempotency_key)
+            select
+                _insert_keys.scope_id,
+                _insert_keys.moment,
+                3,
+                w.idempotency_key
+            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+            on conflict do nothing;
+        end if;
+    elsif _insert_keys.segment <= 7 then
+        if _insert_keys.segment <= 5 then
+            if _insert_keys.segment <= 4 then
+                insert into pgq.idempotency_4 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    4,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            else
+                insert into pgq.idempotency_5 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    5,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            end if;
+        else
+            if _insert_keys.segment <= 6 then
+                insert into pgq.idempotency_6 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    6,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            else
+                insert into pgq.idempotency_7 (scope_id, noted_at, segment, idempotency_key)
+                select
+                    _insert_keys.scope_id,
+                    _insert_keys.moment,
+                    7,
+                    w.idempotency_key
+                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                on conflict do nothing;
+            end if;
+        end if;
+    elsif _insert_keys.segment <= 15 then
+        if _insert_keys.segment <= 11 then
+            if _insert_keys.segment <= 9 then
+                if _insert_keys.segment <= 8 then
+                    insert into pgq.idempotency_8 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        8,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_9 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        9,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            else
+                if _insert_keys.segment <= 10 then
+                    insert into pgq.idempotency_10 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        10,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_11 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        11,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            end if;
+        else
+            if _insert_keys.segment <= 13 then
+                if _insert_keys.segment <= 12 then
+                    insert into pgq.idempotency_12 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        12,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_13 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        13,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            else
+                if _insert_keys.segment <= 14 then
+                    insert into pgq.idempotency_14 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        14,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                else
+                    insert into pgq.idempotency_15 (scope_id, noted_at, segment, idempotency_key)
+                    select
+                        _insert_keys.scope_id,
+                        _insert_keys.moment,
+                        15,
+                        w.idempotency_key
+                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+                    on conflict do nothing;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.idempotency_%1$s (scope_id, noted_at, segment, idempotency_key)
+            select
+                $1,
+                $2,
+                %1$s,
+                w.idempotency_key
+            from unnest($3) as w (idempotency_key)
+            on conflict do nothing
+        $leaf$, _insert_keys.segment)
+        using _insert_keys.scope_id, _insert_keys.moment, _insert_keys.idempotency_keys;
+    end if;
+    get diagnostics inserted = row_count;
+
+    if inserted = cardinality(_insert_keys.idempotency_keys) then
+        return _insert_keys.idempotency_keys;
+    end if;
+
+    -- The row of a key that is past its window is used again.
+    execute format(
+        'insert into pgq.idempotency_%1$s as k (scope_id, noted_at, segment, idempotency_key)
+        select $1, $2, %1$s, w.idempotency_key
+        from unnest($3) as w (idempotency_key)
+        cross join lateral (
+            select n.noted_at
+            from pgq.idempotency_%1$s as n
+            where n.scope_id = $1
+                and n.idempotency_key = w.idempotency_key
+                and n.noted_at + $4 <= $2
+            limit 1
+        ) as o
+        on conflict (scope_id, idempotency_key) do update
+        set
+            noted_at = excluded.noted_at,
+            job_id = null,
+            partition = null,
+            log_offset = null
+        where k.noted_at + $4 <= excluded.noted_at',
+        _insert_keys.segment
+    )
+    using
+        _insert_keys.scope_id,
+        _insert_keys.moment,
+        _insert_keys.idempotency_keys,
+        _insert_keys.idempotency_window;
+
+    -- Of rows without a position only those of this call are visible.
+    execute format(
+        'select array_agg(f.idempotency_key order by f.idempotency_key)
+        from unnest($2) as w (idempotency_key)
+        cross join lateral (
+            select n.idempotency_key
+            from pgq.idempotency_%1$s as n
+            where n.scope_id = $1
+                and n.idempotency_key = w.idempotency_key
+                and n.job_id is null
+                and n.partition is null
+            limit 1
+        ) as f',
+        _insert_keys.segment
+    )
+    into kept
+    using _insert_keys.scope_id, _insert_keys.idempotency_keys;
+
+    return coalesce(kept, '{}');
+end
+$$;
+
+comment on function pgq._insert_keys(integer, bigint, text[], interval, timestamptz) is
+'Notes keys in a segment, without a position, and returns them but for those that somebody else has
+noted there meanwhile. The keys come in ascending order.';
+
+-- ==== sql/store/_forget_keys.sql
+
+create function pgq._forget_keys(segments integer[], scope_id bigint, idempotency_keys text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    leaf integer;
+begin
+    foreach leaf in array _forget_keys.segments loop
+        execute format(
+            'delete from pgq.idempotency_%1$s as k
+            where k.scope_id = $1
+                and k.idempotency_key = any($2)
+                and k.job_id is null
+                and k.partition is null',
+            leaf
+        )
+        using _forget_keys.scope_id, _forget_keys.idempotency_keys;
+    end loop;
+end
+$$;
+
+comment on function pgq._forget_keys(integer[], bigint, text[]) is
+'Removes keys that this call has noted in these segments before it found that another transaction
+was first.';
+
+-- ==== sql/store/_note_keys.sql
+
+create function pgq._note_keys(
+    scope_id bigint,
+    idempotency_window interval,
+    idempotency_keys text[]
+)
+returns pgq._key_notes
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    notes pgq._key_notes;
+    state pgq._key_segments;
+    moment timestamptz;
+    pending text[];
+    lost text[];
+    kept text[];
+    seen pgq._noted_key[];
+    known pgq._noted_key[] := '{}';
+    done integer[];
+    leaf integer;
+    looked boolean;
+begin
+    pending := array(
+        select distinct w.idempotency_key collate "C"
+        from unnest(_note_keys.idempotency_keys) as w (idempotency_key)
+        where w.idempotency_key is not null
+        order by 1
+    );
+
+    -- Usually once; again for keys that another transaction was first with.
+    while cardinality(pending) > 0 loop
+        state := pgq._key_segments(_note_keys.scope_id, _note_keys.idempotency_window);
+        moment := pgq._clock();
+        looked := false;
+
+        -- Undone, and the locks with it: overlapping transactions that had looked into an old
+        -- segment would keep it from being emptied for ever, and their locks on rows would keep
+        -- the open one from being sealed.
+        begin
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                -- The snapshot may be older than the transaction id. What has changed since raises
+                -- 40001.
+                perform
+                from pgq.storage_class as c
+                where c.storage_class_id = any(state.class_ids)
+                order by c.storage_class_id
+                for share;
+
+                perform
+                from pgq.segment as s
+                where s.segment = any(state.written)
+                order by s.segment
+                for share;
+            end if;
+
+            seen := array(
+                select distinct on (f.idempotency_key) f
+                from unnest(state.segments) as s (segment)
+                cross join lateral pgq._find_keys(s.segment, _note_keys.scope_id, pending) as f
+                where f.noted_at + _note_keys.idempotency_window > moment
+                order by f.idempotency_key, f.noted_at desc
+            );
+            looked := true;
+            raise exception 'these locks are not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+
+        if cardinality(seen) > 0 then
+            known := known || seen;
+            pending := array(
+                select w.idempotency_key
+                from unnest(pending) as w (idempotency_key)
+                except
+                select f.idempotency_key
+                from unnest(seen) as f
+                order by 1
+            );
+            exit when cardinality(pending) = 0;
+        end if;
+
+        -- In ascending order, of segments and then of keys, as everywhere: whoever waits for
+        -- another one here holds nothing that stands behind.
+        lost := '{}';
+        done := '{}';
+        foreach leaf in array state.written loop
+            kept := pgq._insert_keys(
+                leaf, _note_keys.scope_id, pending, _note_keys.idempotency_window, moment
+            );
+            done := done || leaf;
+            if cardinality(kept) < cardinality(pending) then
+                lost := lost || array(
+                    select w.idempotency_key
+                    from unnest(pending) as w (idempotency_key)
+                    except
+                    select w.idempotency_key
+                    from unnest(kept) as w (idempotency_key)
+                );
+                perform pgq._forget_keys(done, _note_keys.scope_id, lost);
+                pending := kept;
+                exit when cardinality(pending) = 0;
+            end if;
+        end loop;
+
+        notes.segments := array(
+            select distinct w.segment
+            from unnest(notes.segments || state.written) as w (segment)
+            order by w.segment
+        );
+        pending := array(
+            select w.idempotency_key
+            from unnest(lost) as w (idempotency_key)
+            order by w.idempotency_key
+        );
+    end loop;
+
+    -- Each place follows the first one of its key; what was found stands before all of them.
+    select array_agg(w.leader order by w.place)
+    into notes.leaders
+    from (
+        select
+            g.place,
+            first_value(g.place) over (
+                partition by
+                    g.idempotency_key,
+                    case when g.idempotency_key is null then g.place end
+                order by g.place
+            ) as leader
+        from (
+            select
+                generate_series(1, cardinality(_note_keys.idempotency_keys)) as place,
+                unnest(_note_keys.idempotency_keys) collate "C" as idempotency_key
+            union all
+            select
+                -f.place::integer,
+                f.idempotency_key
+            from unnest(known) with ordinality
+                as f (idempotency_key, noted_at, job_id, partition, log_offset, place)
+        ) as g
+    ) as w
+    where w.place > 0;
+
+    select
+        array_agg(f.job_id order by f.place),
+        array_agg(f.partition order by f.place),
+        array_agg(f.log_offset order by f.place)
+    into notes.job_ids, notes.partitions, notes.log_offsets
+    from unnest(known) with ordinality
+        as f (idempotency_key, noted_at, job_id, partition, log_offset, place);
+
+    return notes;
+end
+$$;
+
+comment on function pgq._note_keys(bigint, interval, text[]) is
+'Notes the idempotency keys of a batch for a queue or topic with this window, or finds what they
+stand for; null elements have no key. Waits for other transactions that note one of them. The caller
+has taken its transaction id before it read the window, and calls _place_keys in the end.';
+
+-- ==== sql/store/_place_keys.sql
+
+create function pgq._place_keys(
+    segments integer[],
+    scope_id bigint,
+    idempotency_keys text[],
+    job_ids bigint[],
+    partitions integer[],
+    log_offsets bigint[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    leaf integer;
+    -- Only now: the call may have waited.
+    moment timestamptz := pgq._clock();
+begin
+    foreach leaf in array coalesce(_place_keys.segments, '{}') loop
+        -- The rows are there. They are found by their index whatever the planner thinks, which
+        -- might join with all keys of the scope.
+        if leaf = 0 then
+            insert into pgq.idempotency_0 (
+                scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+            )
+            select
+                _place_keys.scope_id,
+                moment,
+                w.job_id,
+                w.log_offset,
+                0,
+                w.partition,
+                w.idempotency_key
+            from (
+                select
+                    unnest(_place_keys.idempotency_keys) as idempotency_key,
+                    unnest(_place_keys.job_ids) as job_id,
+                    unnest(_place_keys.partitions) as partition,
+                    unnest(_place_keys.log_offsets) as log_offset
+            ) as w
+            on conflict (scope_id, idempotency_key) do update
+            set
+                noted_at = excluded.noted_at,
+                job_id = excluded.job_id,
+                partition = excluded.partition,
+                log_offset = excluded.log_offset;
+        elsif leaf = 1 then
+            insert into pgq.idempotency_1 (
+                scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+            )
+            select
+                _place_keys.scope_id,
+                moment,
+                w.job_id,
+                w.log_offset,
+                1,
+                w.partition,
+                w.idempotency_key
+            from (
+                select
+                    unnest(_place_keys.idempotency_keys) as idempotency_key,
+                    unnest(_place_keys.job_ids) as job_id,
+                    unnest(_place_keys.partitions) as partition,
+                    unnest(_place_keys.log_offsets) as log_offset
+            ) as w
+            on conflict (scope_id, idempotency_key) do update
+            set
+                noted_at = excluded.noted_at,
+                job_id = excluded.job_id,
+                partition = excluded.partition,
+                log_offset = excluded.log_offset;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.idempotency_2 (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    _place_keys.scope_id,
+                    moment,
+                    w.job_id,
+                    w.log_offset,
+                    2,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest(_place_keys.idempotency_keys) as idempotency_key,
+                        unnest(_place_keys.job_ids) as job_id,
+                        unnest(_place_keys.partitions) as partition,
+                        unnest(_place_keys.log_offsets) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset;
+            else
+                insert into pgq.idempotency_3 (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    _place_keys.scope_id,
+                    moment,
+                    w.job_id,
+                    w.log_offset,
+                    3,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest(_place_keys.idempotency_keys) as idempotency_key,
+                        unnest(_place_keys.job_ids) as job_id,
+                        unnest(_place_keys.partitions) as partition,
+                        unnest(_place_keys.log_offsets) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.idempotency_4 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        4,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                else
+                    insert into pgq.idempotency_5 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        5,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.idempotency_6 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        6,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                else
+                    insert into pgq.idempotency_7 (
+                        scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                    )
+                    select
+                        _place_keys.scope_id,
+                        moment,
+                        w.job_id,
+                        w.log_offset,
+                        7,
+                        w.partition,
+                        w.idempotency_key
+                    from (
+                        select
+                            unnest(_place_keys.idempotency_keys) as idempotency_key,
+                            unnest(_place_keys.job_ids) as job_id,
+                            unnest(_place_keys.partitions) as partition,
+                            unnest(_place_keys.log_offsets) as log_offset
+                    ) as w
+                    on conflict (scope_id, idempotency_key) do update
+                    set
+                        noted_at = excluded.noted_at,
+                        job_id = excluded.job_id,
+                        partition = excluded.partition,
+                        log_offset = excluded.log_offset;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.idempotency_8 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            8,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_9 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            9,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.idempotency_10 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            10,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_11 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            11,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.idempotency_12 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            12,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_13 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            13,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.idempotency_14 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            14,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    else
+                        insert into pgq.idempotency_15 (
+                            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                        )
+                        select
+                            _place_keys.scope_id,
+                            moment,
+                            w.job_id,
+                            w.log_offset,
+                            15,
+                            w.partition,
+                            w.idempotency_key
+                        from (
+                            select
+                                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                                unnest(_place_keys.job_ids) as job_id,
+                                unnest(_place_keys.partitions) as partition,
+                                unnest(_place_keys.log_offsets) as log_offset
+                        ) as w
+                        on conflict (scope_id, idempotency_key) do update
+                        set
+                            noted_at = excluded.noted_at,
+                            job_id = excluded.job_id,
+                            partition = excluded.partition,
+                            log_offset = excluded.log_offset;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.idempotency_%1$s (
+                    scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+                )
+                select
+                    $1,
+                    $2,
+                    w.job_id,
+                    w.log_offset,
+                    %1$s,
+                    w.partition,
+                    w.idempotency_key
+                from (
+                    select
+                        unnest($3) as idempotency_key,
+                        unnest($4) as job_id,
+                        unnest($5) as partition,
+                        unnest($6) as log_offset
+                ) as w
+                on conflict (scope_id, idempotency_key) do update
+                set
+                    noted_at = excluded.noted_at,
+                    job_id = excluded.job_id,
+                    partition = excluded.partition,
+                    log_offset = excluded.log_offset
+            $leaf$, leaf)
+            using _place_keys.scope_id, moment, _place_keys.idempotency_keys, _place_keys.job_ids, _place_keys.partitions, _place_keys.log_offsets;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._place_keys(
+    integer[], bigint, text[], bigint[], integer[], bigint[]
+) is
+'Notes what the keys stand for that this call has noted in these segments.';
+
 -- ==== sql/log/_fail_unknown_topic.sql
 
 create function pgq._fail_unknown_topic(topic text)
@@ -2394,7 +4061,12 @@ comment on function pgq._fail_truncated(text) is
 
 -- ==== sql/log/_check_topic_settings.sql
 
-create function pgq._check_topic_settings(partitions integer, retention interval, max_bytes bigint)
+create function pgq._check_topic_settings(
+    partitions integer,
+    retention interval,
+    max_bytes bigint,
+    idempotency_window interval
+)
 returns void
 language plpgsql
 immutable
@@ -2403,6 +4075,7 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_count('partitions', _check_topic_settings.partitions, 1, 1024);
+    perform pgq._check_idempotency_window(_check_topic_settings.idempotency_window);
     if _check_topic_settings.retention is not null then
         perform pgq._check_interval('retention', _check_topic_settings.retention, false);
     end if;
@@ -2414,7 +4087,7 @@ begin
 end
 $$;
 
-comment on function pgq._check_topic_settings(integer, interval, bigint) is
+comment on function pgq._check_topic_settings(integer, interval, bigint, interval) is
 'Refuses settings that a topic cannot have (22004, 22023).';
 
 -- ==== sql/log/_check_out_of_range.sql
@@ -3420,7 +5093,8 @@ select
     c.max_bytes,
     t.notify,
     t.created_at,
-    t.updated_at
+    t.updated_at,
+    t.idempotency_window
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
@@ -3848,6 +5522,7 @@ create function pgq.create_topic(
     retention interval default null,
     max_bytes bigint default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.topic_info
@@ -3881,8 +5556,9 @@ begin
         settings.max_bytes := create_topic.max_bytes;
     end if;
     settings.notify := coalesce(create_topic.notify, false);
+    settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
     perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes
+        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
 
     -- One that is there is found without a lock.
@@ -3906,7 +5582,8 @@ begin
                 'partitions', create_topic.partitions,
                 'retention', create_topic.retention,
                 'max_bytes', create_topic.max_bytes,
-                'notify', create_topic.notify
+                'notify', create_topic.notify,
+                'idempotency_window', create_topic.idempotency_window
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -3916,14 +5593,23 @@ begin
     end if;
 
     class := pgq._storage_class(settings.retention, null, null);
-    insert into pgq.topic (topic, partitions, storage_class_id, notify, created_at, updated_at)
+    insert into pgq.topic (
+        topic,
+        partitions,
+        storage_class_id,
+        notify,
+        created_at,
+        updated_at,
+        idempotency_window
+    )
     values (
         create_topic.topic,
         settings.partitions,
         class.storage_class_id,
         settings.notify,
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        settings.idempotency_window
     )
     on conflict (topic) do nothing
     returning *
@@ -3939,6 +5625,7 @@ begin
             create_topic.retention,
             create_topic.max_bytes,
             create_topic.notify,
+            create_topic.idempotency_window,
             create_topic.no_limit
         ) as c;
         return;
@@ -3958,7 +5645,9 @@ begin
 end
 $$;
 
-comment on function pgq.create_topic(text, integer, interval, bigint, boolean, text[]) is
+comment on function pgq.create_topic(
+    text, integer, interval, bigint, boolean, interval, text[]
+) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
 several let publishers work side by side; use 1 only for one total order. retention: how long a
@@ -3966,10 +5655,11 @@ message is kept at least, and about a third longer at most; by default 7 days. m
 removes the oldest messages, a segment at a time, also before their retention is over, when all
 younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
-each other, so it is off by default. no_limit: names of settings that shall have no limit: retention
-(messages are kept for ever), max_bytes. Topics with one retention share their storage; use few
-different ones. So that it can be called at each start of an application, settings that are not
-given are not compared.
+each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
+message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
+one retention share their storage; use few different ones. So that it can be called at each start of
+an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -3982,6 +5672,7 @@ create function pgq.alter_topic(
     retention interval default null,
     max_bytes bigint default null,
     notify boolean default null,
+    idempotency_window interval default null,
     no_limit text[] default null
 )
 returns setof pgq.topic_info
@@ -4024,6 +5715,9 @@ begin
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
     settings.notify := coalesce(alter_topic.notify, settings.notify);
+    settings.idempotency_window := coalesce(
+        alter_topic.idempotency_window, settings.idempotency_window
+    );
     if 'retention' = any(alter_topic.no_limit collate "C") then
         settings.retention := null;
     end if;
@@ -4031,13 +5725,20 @@ begin
         settings.max_bytes := null;
     end if;
     perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes
+        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
     if settings.partitions < target.partitions then
         raise exception 'argument "partitions" must not be lower than before'
             using errcode = '22023',
                 detail = format('Topic "%s" has %s.', target.topic, target.partitions);
     end if;
+
+    perform pgq._note_former_window(
+        p.partition_id, target.idempotency_window, settings.idempotency_window
+    )
+    from pgq.partition as p
+    where p.topic_id = target.topic_id
+        and p.partition = 0;
 
     previous := target.partitions;
     class := pgq._storage_class(
@@ -4050,6 +5751,7 @@ begin
         partitions = settings.partitions,
         storage_class_id = class.storage_class_id,
         notify = settings.notify,
+        idempotency_window = settings.idempotency_window,
         updated_at = pgq._clock()
     where t.topic_id = target.topic_id
     returning t.*
@@ -4068,14 +5770,17 @@ begin
 end
 $$;
 
-comment on function pgq.alter_topic(text, integer, interval, bigint, boolean, text[]) is
+comment on function pgq.alter_topic(
+    text, integer, interval, bigint, boolean, interval, text[]
+) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
 before the change and after it, not across. A new retention or max_bytes is for messages published
 from now on; where there was no retention before, what is stored is kept for the new one from now
-on. With a shorter one, what is older goes together with the first that it removes. no_limit lifts
-settings: retention, max_bytes.
+on. With a shorter one, what is older goes together with the first that it removes. A new
+idempotency_window counts for keys noted before as well, from when each was noted; but what was
+noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -4123,6 +5828,7 @@ $$;
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -5180,6 +6886,201 @@ comment on function pgq._publish_spread(
 'The part of publish_batch that writes to several partitions; locks them in ascending order.
 keyless: where messages without a key go; null: to any of these partitions.';
 
+-- ==== sql/log/_publish_keyed.sql
+
+create function pgq._publish_keyed(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    idempotency_keys text[],
+    bodies bytea[]
+)
+returns setof pgq.publish_result
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    scope bigint;
+    span interval;
+    partition_count integer;
+    looked boolean := false;
+    fallback integer;
+    notes pgq._key_notes;
+    leaders integer[];
+    part record;
+    run pgq.publish_batch_result;
+    -- Where the message of each place stands.
+    homes integer[];
+    offsets bigint[];
+    place integer;
+begin
+    -- The transaction id first, then the window: see _note_keys.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show another window; then 40001. The lock is undone: alter_topic does
+        -- not wait for publishers.
+        begin
+            perform
+            from pgq.topic as t
+            where t.topic = _publish_keyed.topic
+            for share;
+            looked := true;
+            raise exception 'this lock is not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+    end if;
+
+    -- Again when the topic was dropped and created again while this waited.
+    loop
+        select p.partition_id, p.partitions, t.idempotency_window
+        into scope, partition_count, span
+        from pgq.partition as p
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        where p.topic = _publish_keyed.topic
+            and p.partition = 0;
+
+        if scope is null then
+            perform pgq._fail_unknown_topic(_publish_keyed.topic);
+        end if;
+
+        notes := pgq._note_keys(scope, span, _publish_keyed.idempotency_keys);
+
+        exit when exists (select from pgq.partition as p where p.partition_id = scope);
+    end loop;
+
+    leaders := notes.leaders;
+    homes := array_fill(null::integer, array[cardinality(leaders)]);
+    offsets := array_fill(null::bigint, array[cardinality(leaders)]);
+
+    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    select (hashtextextended(k.key, 0) % partition_count + partition_count) % partition_count
+    into fallback
+    from unnest(_publish_keyed.keys) as k (key)
+    where k.key is not null
+    limit 1;
+
+    -- Partition by partition, in ascending order, so that the offset of each message is known.
+    for part in
+        select
+            b.home,
+            array_agg(b.place order by b.place) as places,
+            array_agg(b.payload order by b.place) as payloads,
+            array_agg(b.key order by b.place) as keys,
+            array_agg(b.header order by b.place) as headers,
+            array_agg(b.body order by b.place) as bodies
+        from (
+            select
+                g.*,
+                coalesce(
+                    _publish_keyed.partition,
+                    (hashtextextended(g.key, 0) % partition_count + partition_count)
+                    % partition_count,
+                    fallback
+                )::integer as home
+            from (
+                select
+                    generate_series(1, cardinality(leaders)) as place,
+                    unnest(leaders) as leader,
+                    unnest(_publish_keyed.payloads) as payload,
+                    unnest(_publish_keyed.keys) as key,
+                    unnest(_publish_keyed.headers) as header,
+                    unnest(_publish_keyed.bodies) as body
+            ) as g
+            where g.leader = g.place
+        ) as b
+        group by b.home
+        order by b.home
+    loop
+        select r.*
+        into run
+        from pgq.publish_batch(
+            topic => _publish_keyed.topic,
+            payloads => case when _publish_keyed.bodies is null then part.payloads end,
+            keys => case when part.home is not null then part.keys end,
+            headers => part.headers,
+            partition => part.home,
+            bodies => case when _publish_keyed.bodies is not null then part.bodies end
+        ) as r
+        limit 1;
+
+        foreach place in array part.places loop
+            homes[place] := run.partition;
+            offsets[place] := run.first_offset;
+            run.first_offset := run.first_offset + 1;
+        end loop;
+    end loop;
+
+    for n in 1 .. cardinality(leaders) loop
+        if leaders[n] < 0 then
+            homes[n] := notes.partitions[-leaders[n]];
+            offsets[n] := notes.log_offsets[-leaders[n]];
+        elsif leaders[n] < n then
+            homes[n] := homes[leaders[n]];
+            offsets[n] := offsets[leaders[n]];
+        end if;
+    end loop;
+
+    if run.partition is not null then
+        perform pgq._place_keys(
+            notes.segments,
+            scope,
+            array_agg(g.idempotency_key),
+            null,
+            array_agg(g.partition),
+            array_agg(g.log_offset)
+        )
+        from (
+            select
+                generate_series(1, cardinality(leaders)) as place,
+                unnest(leaders) as leader,
+                unnest(_publish_keyed.idempotency_keys) as idempotency_key,
+                unnest(homes) as partition,
+                unnest(offsets) as log_offset
+        ) as g
+        where g.leader = g.place
+            and g.idempotency_key is not null;
+
+        if not exists (select from pgq.partition as p where p.partition_id = scope) then
+            raise exception 'topic "%" was dropped while this call was at work',
+                _publish_keyed.topic
+                using errcode = 'MQ001';
+        end if;
+    end if;
+
+    return query
+    select g.partition, g.log_offset, g.leader <> g.place
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(homes) as partition,
+            unnest(offsets) as log_offset
+    ) as g;
+end
+$$;
+
+comment on function pgq._publish_keyed(
+    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
+) is
+'The part of publish and publish_batch that knows idempotency keys: publishes the messages that are
+new, and returns where all of them stand, in the order of the array.';
+
 -- ==== sql/log/publish_batch.sql
 
 create function pgq.publish_batch(
@@ -5188,6 +7089,7 @@ create function pgq.publish_batch(
     keys text[] default null,
     headers jsonb[] default null,
     partition integer default null,
+    idempotency_keys text[] default null,
     bodies bytea[] default null
 )
 returns setof pgq.publish_batch_result
@@ -5217,8 +7119,39 @@ begin
         publish_batch.bodies
     );
 
-    if size = 0 then
-        perform pgq._check_topic(publish_batch.topic collate "C");
+    if size = 0 or publish_batch.idempotency_keys is not null then
+        perform pgq._check_idempotency_keys(
+            'idempotency_keys', publish_batch.idempotency_keys collate "C", size
+        );
+        if size = 0 then
+            perform pgq._check_topic(publish_batch.topic collate "C");
+            return;
+        end if;
+
+        -- What was found may have gaps anywhere.
+        return query
+        select r.partition, min(r.log_offset), max(r.log_offset), r.duplicate
+        from (
+            select
+                d.*,
+                d.log_offset - row_number() over (
+                    partition by d.partition, d.duplicate order by d.log_offset
+                ) as run
+            from (
+                select distinct k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish_batch.topic collate "C",
+                    publish_batch.payloads,
+                    publish_batch.keys,
+                    publish_batch.headers,
+                    publish_batch.partition,
+                    publish_batch.idempotency_keys,
+                    publish_batch.bodies
+                ) as k
+            ) as d
+        ) as r
+        group by r.partition, r.duplicate, r.run
+        order by r.partition, min(r.log_offset), r.duplicate;
         return;
     end if;
 
@@ -5668,18 +7601,23 @@ begin
 end
 $$;
 
-comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+comment on function pgq.publish_batch(
+    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
+) is
 'Appends messages to a topic, all or none, and returns where they stand.
 There is a row for each run of messages that follow each other in a partition; without duplicates
 that is one for each partition that got any.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys and headers are optional and of the
-same length. With a partition named, all go there; else each goes to the partition of its key;
-without keys, all go to one partition that is free. In each partition they stand in the order of
-the array. The partitions are locked for other publishers until the transaction ends. An empty
-array writes nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are
+optional and of the same length. With a partition named, all go there; else each goes to the
+partition of its key; without keys, all go to one partition that is free. In each partition they
+stand in the order of the array. The partitions are locked for other publishers until the
+transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
+before, see publish, or stands further in front in the array, is not written; rows with duplicate =
+true say where such ones stand. An empty array writes nothing.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
-content, or a null in it, 22023 two contents, arrays of other lengths, or headers that are no
-objects, 40001 above READ COMMITTED when another transaction was first (try again).';
+content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
+or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
+again).';
 
 -- ==== sql/log/publish.sql
 
@@ -5689,6 +7627,7 @@ create function pgq.publish(
     key text default null,
     headers jsonb default null,
     partition integer default null,
+    idempotency_key text default null,
     body bytea default null
 )
 returns setof pgq.publish_result
@@ -5717,9 +7656,28 @@ declare
 begin
     if (publish.payload is null) = (publish.body is null)
         or publish.headers is not null
+        or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         perform pgq._check_content(publish.payload, publish.headers, publish.body);
+
+        if publish.idempotency_key is not null then
+            perform pgq._check_idempotency_keys(
+                'idempotency_key', array[publish.idempotency_key collate "C"], 1
+            );
+            return query
+            select k.partition, k.log_offset, k.duplicate
+            from pgq._publish_keyed(
+                publish.topic collate "C",
+                case when publish.payload is not null then array[publish.payload] end,
+                array[publish.key],
+                array[publish.headers],
+                publish.partition,
+                array[publish.idempotency_key],
+                case when publish.body is not null then array[publish.body] end
+            ) as k;
+            return;
+        end if;
 
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             return query
@@ -6210,14 +8168,18 @@ begin
 end
 $$;
 
-comment on function pgq.publish(text, jsonb, text, jsonb, integer, bytea) is
+comment on function pgq.publish(text, jsonb, text, jsonb, integer, text, bytea) is
 'Appends one message to a topic, and returns its partition and offset.
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
 named, else to the one that its key belongs to, else to any that is free. That partition is then
-locked for other publishers until the transaction ends: publish last, or commit soon.
+locked for other publishers until the transaction ends: publish last, or commit soon. An
+idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
+whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
+whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
+a transaction that is publishing that message.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
-content, 22023 two contents, or headers that are no object, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
+COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/_lock_group.sql
 
@@ -9254,6 +11216,65 @@ $$;
 comment on function pgq._check_label(text) is
 'Refuses a label that is too long for its index (22023).';
 
+-- ==== sql/queue/_check_unique_key.sql
+
+create function pgq._check_unique_key(unique_key text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if length(_check_unique_key.unique_key) not between 1 and 255 then
+        raise exception 'argument "unique_key" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_unique_key(text) is
+'Refuses a unique key that is empty or long (22023).';
+
+-- ==== sql/queue/_check_unique_keys.sql
+
+create function pgq._check_unique_keys(unique_keys text[], size integer)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if array_ndims(_check_unique_keys.unique_keys) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_unique_keys.unique_keys) <> _check_unique_keys.size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = format(
+                    'messages: %s, unique_keys: %s',
+                    _check_unique_keys.size,
+                    cardinality(_check_unique_keys.unique_keys)
+                );
+    end if;
+
+    if exists (
+        select
+        from unnest(_check_unique_keys.unique_keys) as k (unique_key)
+        where length(k.unique_key) not between 1 and 255
+    )
+    then
+        raise exception 'argument "unique_keys" must contain texts of 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_unique_keys(text[], integer) is
+'Refuses unique keys that are empty or long, or not as many as the messages of a batch (22023).';
+
 -- ==== sql/queue/_shortest.sql
 
 create function pgq._shortest(length interval)
@@ -9307,6 +11328,7 @@ begin
     perform pgq._check_interval('delay', _check_queue_settings.settings.delay, true);
     perform pgq._check_interval('backoff', _check_queue_settings.settings.backoff, true);
     perform pgq._check_interval('backoff_max', _check_queue_settings.settings.backoff_max, true);
+    perform pgq._check_idempotency_window(_check_queue_settings.settings.idempotency_window);
     if _check_queue_settings.settings.max_attempts is not null then
         perform pgq._check_count(
             'max_attempts', _check_queue_settings.settings.max_attempts, 1, 2147483647
@@ -9314,6 +11336,12 @@ begin
     end if;
     if _check_queue_settings.settings.backoff_jitter not between 0 and 1 then
         raise exception 'argument "backoff_jitter" must be from 0 to 1'
+            using errcode = '22023';
+    end if;
+    if _check_queue_settings.settings.unique_until collate "C"
+        not in ('finished', 'claimed', 'removed')
+    then
+        raise exception 'argument "unique_until" must be finished, claimed or removed'
             using errcode = '22023';
     end if;
     if _check_queue_settings.settings.retention is not null then
@@ -9365,7 +11393,9 @@ select
     q.notify,
     q.paused,
     q.created_at,
-    q.updated_at
+    q.updated_at,
+    q.idempotency_window,
+    q.unique_until
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -9433,6 +11463,24 @@ comment on function pgq._note_leftover_jobs(bigint, bigint, interval, interval) 
 'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to
 be removed after that time; or, without a retention, takes such notes back.';
 
+-- ==== sql/queue/_free_keys.sql
+
+create function pgq._free_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(_free_keys.job_ids);
+end
+$$;
+
+comment on function pgq._free_keys(bigint[]) is
+'Takes their unique keys from jobs, whose rows the caller has locked.';
+
 -- ==== sql/queue/create_queue.sql
 
 create function pgq.create_queue(
@@ -9447,6 +11495,8 @@ create function pgq.create_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
+    idempotency_window interval default null,
+    unique_until text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -9492,6 +11542,8 @@ begin
     settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
     settings.archive := coalesce(create_queue.archive, true);
     settings.notify := coalesce(create_queue.notify, false);
+    settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
+    settings.unique_until := coalesce(create_queue.unique_until, 'finished');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -9521,7 +11573,9 @@ begin
                 'backoff_max', create_queue.backoff_max,
                 'backoff_jitter', create_queue.backoff_jitter,
                 'archive', create_queue.archive,
-                'notify', create_queue.notify
+                'notify', create_queue.notify,
+                'idempotency_window', create_queue.idempotency_window,
+                'unique_until', create_queue.unique_until
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -9547,7 +11601,9 @@ begin
         archive,
         notify,
         created_at,
-        updated_at
+        updated_at,
+        idempotency_window,
+        unique_until
     )
     values (
         settings.queue,
@@ -9565,7 +11621,9 @@ begin
         settings.archive,
         settings.notify,
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        settings.idempotency_window,
+        settings.unique_until
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -9586,6 +11644,8 @@ begin
             create_queue.backoff_jitter,
             create_queue.archive,
             create_queue.notify,
+            create_queue.idempotency_window,
+            create_queue.unique_until,
             create_queue.no_limit
         ) as c;
         return;
@@ -9635,6 +11695,8 @@ comment on function pgq.create_queue(
     double precision,
     boolean,
     boolean,
+    interval,
+    text,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -9645,10 +11707,15 @@ retention: how long dead letters are kept, counted from when they died, and fini
 from when they were enqueued; by default 14 days. backoff: the delay before the first retry, by
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
-or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
-the channel pgq_queue with the queue''s name; off by default. no_limit: names of settings that shall
-have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
-application, settings that are not given are not compared.
+or that expires or is cancelled, is noted among the archived ones, which is the default. notify: an
+enqueue notifies the channel pgq_queue with the queue''s name; off by default. idempotency_window:
+how long an idempotency key stands for the job that it was given with, from 1 second to 366 days; by
+default 1 day; queues and topics with one window share their storage. unique_until: how long a job
+keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
+purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter
+does so too, until it is redriven and finished, or purged, or removed by retention. no_limit: names
+of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
+each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -9667,6 +11734,8 @@ create function pgq.alter_queue(
     backoff_jitter double precision default null,
     archive boolean default null,
     notify boolean default null,
+    idempotency_window interval default null,
+    unique_until text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -9685,6 +11754,7 @@ declare
     store_id bigint;
     attempts_before integer;
     retention_before interval;
+    window_before interval;
 begin
     loop
         perform
@@ -9710,6 +11780,7 @@ begin
 
     attempts_before := settings.max_attempts;
     retention_before := settings.retention;
+    window_before := settings.idempotency_window;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -9720,6 +11791,10 @@ begin
     settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
     settings.archive := coalesce(alter_queue.archive, settings.archive);
     settings.notify := coalesce(alter_queue.notify, settings.notify);
+    settings.idempotency_window := coalesce(
+        alter_queue.idempotency_window, settings.idempotency_window
+    );
+    settings.unique_until := coalesce(alter_queue.unique_until, settings.unique_until);
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -9746,12 +11821,15 @@ begin
         backoff_jitter = settings.backoff_jitter,
         archive = settings.archive,
         notify = settings.notify,
+        idempotency_window = settings.idempotency_window,
+        unique_until = settings.unique_until,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
     perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
+    perform pgq._note_former_window(store_id, window_before, settings.idempotency_window);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
         insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
@@ -9781,13 +11859,18 @@ comment on function pgq.alter_queue(
     double precision,
     boolean,
     boolean,
+    interval,
+    text,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
-lowered max_attempts already become dead letters. Where there was no retention before, what is
-finished is kept for the new one from now on.
+lowered max_attempts already become dead letters, but for those that were enqueued with one of their
+own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
+it. Where there was no retention before, what is finished is kept for the new one from now on. A new
+idempotency_window counts for keys noted before as well, from when each was noted; but what was
+noted by a shorter one is forgotten when that ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -9859,6 +11942,8 @@ begin
                 and j.job_id <= newest_id
         );
     end loop;
+    delete from pgq.unique_job as u
+    where u.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
@@ -9868,7 +11953,8 @@ $$;
 
 comment on function pgq.drop_queue(text) is
 'Removes a queue with its jobs, leased, dead and archived ones too.
-Jobs that are enqueued at the same time go with it.
+Jobs that are enqueued at the same time go with it. Its idempotency keys are forgotten: in a new
+queue of that name they are new.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -9984,6 +12070,8 @@ declare
     newest_id bigint;
     gone bigint;
     removed bigint := 0;
+    freed bigint[];
+    keyed bigint[] := '{}';
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -10020,13 +12108,20 @@ begin
                     and j.job_id <= newest_id
                 order by j.job_id
                 for update
+            ),
+
+            purged as (
+                delete from pgq.job as j
+                using doomed as d
+                where j.job_id = d.job_id
+                returning j.job_id, j.unique_key
             )
 
-            delete from pgq.job as j
-            using doomed as d
-            where j.job_id = d.job_id;
-            get diagnostics gone = row_count;
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
             removed := removed + gone;
+            keyed := keyed || freed;
         end if;
 
         with doomed as materialized (
@@ -10035,13 +12130,20 @@ begin
             where d.queue_id = target_id
             order by d.job_id
             for update
+        ),
+
+        purged as (
+            delete from pgq.dead_job as d
+            using doomed as g
+            where d.job_id = g.job_id
+            returning d.job_id, d.unique_key
         )
 
-        delete from pgq.dead_job as d
-        using doomed as g
-        where d.job_id = g.job_id;
-        get diagnostics gone = row_count;
+        select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+        into gone, freed
+        from purged as p;
         removed := removed + gone;
+        keyed := keyed || freed;
 
         exit when purge_queue.all_jobs is not true
             or not exists (
@@ -10052,6 +12154,8 @@ begin
             );
     end loop;
 
+    -- When it waits for no job any more: an enqueue may wait for these keys.
+    perform pgq._free_keys(keyed);
     return removed;
 end
 $$;
@@ -10059,7 +12163,8 @@ $$;
 comment on function pgq.purge_queue(text, boolean, boolean) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay.
+too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
+idempotency keys: one that was given with a removed job still stands for it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
 both are, 25001 not under READ COMMITTED.';
 
@@ -10109,6 +12214,301 @@ comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interv
 'When a job with a delay or a time of its own may be claimed first; refuses what is not possible
 (22023).';
 
+-- ==== sql/queue/_enqueue_keyed.sql
+
+create function pgq._enqueue_keyed(
+    queue text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    delay interval,
+    run_at timestamptz,
+    priority integer,
+    labels text[],
+    idempotency_keys text[],
+    unique_keys text[],
+    max_attempts integer,
+    bodies bytea[]
+)
+returns setof pgq.enqueue_result
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    scope bigint;
+    span interval;
+    notes pgq._key_notes;
+    leaders integer[];
+    added record;
+    -- The jobs that were added, or are there by their unique key, in their order.
+    made pgq.enqueue_result[];
+    -- The answer for each place.
+    ids bigint[];
+    duplicates boolean[];
+    rank integer := 0;
+begin
+    -- The transaction id first, then the window: see _note_keys.
+    if pg_current_xact_id() is null then
+        return;
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show another window, or a queue that is gone; then 40001.
+        perform
+        from pgq.queue as q
+        where q.queue = _enqueue_keyed.queue
+        for share;
+    end if;
+
+    -- Again when the queue was dropped and created again while this waited.
+    loop
+        select q.partition_id, q.idempotency_window
+        into scope, span
+        from pgq.queue as q
+        where q.queue = _enqueue_keyed.queue;
+
+        if scope is null then
+            perform pgq._fail_unknown_queue(_enqueue_keyed.queue);
+        end if;
+
+        notes := pgq._note_keys(scope, span, _enqueue_keyed.idempotency_keys);
+
+        exit when exists (select from pgq.queue as q where q.partition_id = scope);
+    end loop;
+
+    leaders := notes.leaders;
+
+    select
+        array_agg(g.payload order by g.place) as payloads,
+        array_agg(g.key order by g.place) as keys,
+        array_agg(g.header order by g.place) as headers,
+        array_agg(g.label order by g.place) as labels,
+        array_agg(g.unique_key order by g.place) as unique_keys,
+        array_agg(g.body order by g.place) as bodies
+    into added
+    from (
+        select
+            generate_series(1, cardinality(leaders)) as place,
+            unnest(leaders) as leader,
+            unnest(_enqueue_keyed.payloads) as payload,
+            unnest(_enqueue_keyed.keys) as key,
+            unnest(_enqueue_keyed.headers) as header,
+            unnest(_enqueue_keyed.labels) as label,
+            unnest(_enqueue_keyed.unique_keys) as unique_key,
+            unnest(_enqueue_keyed.bodies) as body
+    ) as g
+    where g.leader = g.place;
+
+    if added.keys is not null then
+        made := array(
+            select e
+            from pgq.enqueue_batch(
+                queue => _enqueue_keyed.queue,
+                payloads => case when _enqueue_keyed.bodies is null then added.payloads end,
+                keys => added.keys,
+                headers => added.headers,
+                delay => _enqueue_keyed.delay,
+                run_at => _enqueue_keyed.run_at,
+                priority => _enqueue_keyed.priority,
+                labels => added.labels,
+                unique_keys => added.unique_keys,
+                max_attempts => _enqueue_keyed.max_attempts,
+                bodies => case when _enqueue_keyed.bodies is not null then added.bodies end
+            ) as e
+        );
+    end if;
+
+    for place in 1 .. cardinality(leaders) loop
+        duplicates[place] := leaders[place] <> place;
+        if leaders[place] = place then
+            rank := rank + 1;
+            ids[place] := made[rank].job_id;
+            duplicates[place] := made[rank].duplicate;
+        elsif leaders[place] > 0 then
+            ids[place] := ids[leaders[place]];
+        else
+            ids[place] := notes.job_ids[-leaders[place]];
+        end if;
+    end loop;
+
+    if rank > 0 then
+        perform pgq._place_keys(
+            notes.segments,
+            scope,
+            array_agg(g.idempotency_key),
+            array_agg(g.job_id),
+            null,
+            null
+        )
+        from (
+            select
+                generate_series(1, cardinality(leaders)) as place,
+                unnest(leaders) as leader,
+                unnest(_enqueue_keyed.idempotency_keys) as idempotency_key,
+                unnest(ids) as job_id
+        ) as g
+        where g.leader = g.place
+            and g.idempotency_key is not null;
+
+        -- Without a lock: it would be one for each call.
+        if not exists (select from pgq.queue as q where q.partition_id = scope) then
+            raise exception 'queue "%" was dropped while this call was at work',
+                _enqueue_keyed.queue
+                using errcode = 'MQ002';
+        end if;
+    end if;
+
+    return query
+    select unnest(ids), unnest(duplicates);
+end
+$$;
+
+comment on function pgq._enqueue_keyed(
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    text[],
+    integer,
+    bytea[]
+) is
+'The part of enqueue and enqueue_batch that knows idempotency keys: adds the jobs that are new, and
+returns the ids of all, in the order of the array.';
+
+-- ==== sql/queue/_take_key.sql
+
+create function pgq._take_key(
+    queue_id bigint,
+    unique_key text,
+    job_id bigint,
+    waiting boolean
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    holder_id bigint;
+    several boolean;
+begin
+    loop
+        -- It waits for whoever is taking the key, or giving it back. Above READ COMMITTED it raises
+        -- 40001 where the snapshot does not show who has it.
+        insert into pgq.unique_job (queue_id, unique_key, job_id)
+        values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
+        on conflict do nothing;
+        if found then
+            return _take_key.job_id;
+        end if;
+
+        select u.job_id, count(*) over () > 1
+        into holder_id, several
+        from pgq.unique_job as u
+        where u.queue_id = _take_key.queue_id
+            and u.unique_key = _take_key.unique_key collate "C";
+        -- It was given back in between.
+        continue when not found;
+
+        if several then
+            -- Above READ COMMITTED this transaction may see who has given the key back since, and a
+            -- job of its own; the lock then raises 40001.
+            perform
+            from pgq.unique_job as u
+            where u.queue_id = _take_key.queue_id
+                and u.unique_key = _take_key.unique_key collate "C"
+            for key share;
+        end if;
+
+        exit when not _take_key.waiting
+            or (
+                select q.unique_until
+                from pgq.queue as q
+                where q.queue_id = _take_key.queue_id
+            ) is distinct from 'claimed';
+
+        -- Claims pass over what is locked. So whoever works on the job begins when this transaction
+        -- has ended, and sees what it did.
+        perform
+        from pgq.job as j
+        where j.job_id = holder_id
+            and j.lease_token is null
+        for key share;
+        exit when found;
+
+        -- It was claimed, or replaced by a new row, while this waited; or else it keeps the key
+        -- from when the queue said otherwise. Both in one statement: one snapshot.
+        exit when exists (
+            select
+            from pgq.unique_job as u
+            where u.job_id = holder_id
+                and not exists (
+                    select
+                    from pgq.job as j
+                    where j.job_id = holder_id
+                        and j.lease_token is null
+                )
+        );
+    end loop;
+
+    return holder_id;
+end
+$$;
+
+comment on function pgq._take_key(bigint, text, bigint, boolean) is
+'Gives a job a unique key of its queue and returns its id, or that of the job that has the key.
+waiting: that one is to wait until this transaction has ended, where claims give keys back.';
+
+-- ==== sql/queue/_take_keys.sql
+
+create function pgq._take_keys(
+    queue_id bigint,
+    unique_keys text[],
+    job_ids bigint[],
+    waiting boolean
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    holders bigint[] := _take_keys.job_ids;
+    wish record;
+begin
+    -- One after the other, in the order of the keys: who waits for one has none behind it.
+    for wish in
+        select w.unique_key, w.job_id, w.place
+        from unnest(_take_keys.unique_keys, _take_keys.job_ids)
+            with ordinality as w (unique_key, job_id, place)
+        where w.unique_key is not null
+        order by w.unique_key collate "C", w.job_id
+    loop
+        holders[wish.place] := pgq._take_key(
+            _take_keys.queue_id, wish.unique_key, wish.job_id, _take_keys.waiting
+        );
+    end loop;
+
+    return holders;
+end
+$$;
+
+comment on function pgq._take_keys(bigint, text[], bigint[], boolean) is
+'What _take_key does for many jobs; those without a key are returned themselves.';
+
 -- ==== sql/queue/enqueue.sql
 
 create function pgq.enqueue(
@@ -10120,6 +12520,9 @@ create function pgq.enqueue(
     run_at timestamptz default null,
     priority integer default 0,
     label text default null,
+    idempotency_key text default null,
+    unique_key text default null,
+    max_attempts integer default null,
     body bytea default null
 )
 returns setof pgq.enqueue_result
@@ -10142,6 +12545,7 @@ declare
     usual boolean;
     moment timestamptz;
     due_at timestamptz;
+    holder_id bigint;
     added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -10151,12 +12555,43 @@ begin
         or enqueue.headers is not null
         or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
+        or enqueue.idempotency_key is not null
+        or enqueue.unique_key is not null
+        or enqueue.max_attempts is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label collate "C");
+        perform pgq._check_unique_key(enqueue.unique_key collate "C");
+        if enqueue.max_attempts is not null then
+            perform pgq._check_count('max_attempts', enqueue.max_attempts, 1, 2147483647);
+        end if;
+
+        if enqueue.idempotency_key is not null then
+            perform pgq._check_idempotency_keys(
+                'idempotency_key', array[enqueue.idempotency_key collate "C"], 1
+            );
+            return query
+            select k.job_id, k.duplicate
+            from pgq._enqueue_keyed(
+                enqueue.queue collate "C",
+                case when enqueue.payload is not null then array[enqueue.payload] end,
+                array[enqueue.key],
+                array[enqueue.headers],
+                enqueue.delay,
+                enqueue.run_at,
+                enqueue.priority,
+                array[enqueue.label],
+                array[enqueue.idempotency_key],
+                array[enqueue.unique_key],
+                enqueue.max_attempts,
+                case when enqueue.body is not null then array[enqueue.body] end
+            ) as k;
+            return;
+        end if;
+
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; the lock then raises 40001.
@@ -10178,7 +12613,10 @@ begin
         pgq._clock(),
         nextval('pgq.job_id'),
         false,
-        enqueue.delay is null and enqueue.run_at is null and not q.notify
+        enqueue.delay is null
+        and enqueue.run_at is null
+        and enqueue.unique_key is null
+        and not q.notify
     into
         target_id,
         store_id,
@@ -10201,6 +12639,16 @@ begin
                 enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
             );
         end if;
+        if enqueue.unique_key is not null then
+            holder_id := pgq._take_key(
+                target_id, enqueue.unique_key collate "C", added.job_id, true
+            );
+            if holder_id <> added.job_id then
+                return query
+                select holder_id, true;
+                return;
+            end if;
+        end if;
         -- Heard when this transaction commits.
         perform pg_notify('pgq_queue', q.queue)
         from pgq.queue as q
@@ -10218,7 +12666,9 @@ begin
         segment,
         attempt,
         priority,
-        label
+        label,
+        unique_key,
+        max_attempts
     )
     values (
         added.job_id,
@@ -10230,7 +12680,9 @@ begin
         leaf,
         0,
         coalesce(enqueue.priority, 0),
-        enqueue.label
+        enqueue.label,
+        enqueue.unique_key,
+        enqueue.max_attempts
     );
 
     if leaf = 0 then
@@ -10503,13 +12955,19 @@ end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, text, jsonb, interval, timestamptz, integer, text, bytea
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, text, integer, bytea
 ) is
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
 of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
-for by claims; headers (a JSON object) and key travel with the job.
+for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
+characters) stands for the job that it was given with first, for the idempotency_window of the
+queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
+are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters): where the queue
+has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
+long a job keeps others out is the queue''s unique_until. An enqueue of the same key in another
+transaction is waited for. max_attempts: of this job, instead of what the queue says now or later.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';
@@ -10525,6 +12983,9 @@ create function pgq.enqueue_batch(
     run_at timestamptz default null,
     priority integer default 0,
     labels text[] default null,
+    idempotency_keys text[] default null,
+    unique_keys text[] default null,
+    max_attempts integer default null,
     bodies bytea[] default null
 )
 returns setof pgq.enqueue_result
@@ -10550,6 +13011,7 @@ declare
     visible_at timestamptz;
     size integer;
     ids bigint[];
+    holders bigint[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -10558,11 +13020,42 @@ begin
         enqueue_batch.labels,
         enqueue_batch.bodies
     );
+    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
     if enqueue_batch.labels is not null then
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
     end if;
-    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
+    if enqueue_batch.idempotency_keys is not null
+        or enqueue_batch.unique_keys is not null
+        or enqueue_batch.max_attempts is not null
+    then
+        perform pgq._check_unique_keys(enqueue_batch.unique_keys collate "C", size);
+        perform pgq._check_count(
+            'max_attempts', coalesce(enqueue_batch.max_attempts, 1), 1, 2147483647
+        );
+        perform pgq._check_idempotency_keys(
+            'idempotency_keys', enqueue_batch.idempotency_keys collate "C", size
+        );
+        if size > 0 and enqueue_batch.idempotency_keys is not null then
+            return query
+            select k.job_id, k.duplicate
+            from pgq._enqueue_keyed(
+                enqueue_batch.queue collate "C",
+                enqueue_batch.payloads,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.delay,
+                enqueue_batch.run_at,
+                enqueue_batch.priority,
+                enqueue_batch.labels,
+                enqueue_batch.idempotency_keys,
+                enqueue_batch.unique_keys,
+                enqueue_batch.max_attempts,
+                enqueue_batch.bodies
+            ) as k;
+            return;
+        end if;
+    end if;
 
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -10605,6 +13098,50 @@ begin
         select nextval('pgq.job_id')
         from generate_series(1, size)
     );
+
+    if enqueue_batch.unique_keys is not null then
+        holders := pgq._take_keys(
+            target_id, enqueue_batch.unique_keys collate "C", ids, true
+        );
+
+        return query
+        select h.holder_id, h.holder_id <> h.job_id
+        from unnest(holders, ids) with ordinality as h (holder_id, job_id, place)
+        order by h.place;
+
+        -- From here on, what is new.
+        if holders <> ids then
+            select
+                coalesce(array_agg(b.job_id order by b.place), '{}'),
+                array_agg(b.key order by b.place),
+                array_agg(b.header order by b.place),
+                array_agg(b.payload order by b.place),
+                array_agg(b.label order by b.place),
+                array_agg(b.unique_key order by b.place),
+                array_agg(b.body order by b.place)
+            into
+                ids,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            from unnest(
+                ids,
+                holders,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            ) with ordinality
+                as b (job_id, holder_id, key, header, payload, label, unique_key, body, place)
+            where b.job_id = b.holder_id;
+            notify := notify and cardinality(ids) > 0;
+        end if;
+    end if;
 
     if leaf = 0 then
         insert into pgq.message_0 (
@@ -10864,7 +13401,9 @@ begin
         segment,
         attempt,
         priority,
-        label
+        label,
+        unique_key,
+        max_attempts
     )
     select
         b.job_id,
@@ -10876,15 +13415,19 @@ begin
         leaf,
         0,
         coalesce(enqueue_batch.priority, 0),
-        b.label
+        b.label,
+        b.unique_key,
+        enqueue_batch.max_attempts
     from (
         select
             unnest(ids) as job_id,
-            unnest(enqueue_batch.labels) as label
+            unnest(enqueue_batch.labels) as label,
+            unnest(enqueue_batch.unique_keys) as unique_key
     ) as b;
 
     return query
-    select unnest(ids), false;
+    select unnest(ids), false
+    where holders is null;
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);
@@ -10893,18 +13436,32 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], bytea[]
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    text[],
+    integer,
+    bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and labels are optional and of
-the same length; delay, run_at and priority are those of all. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
+unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
+of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
+job (see enqueue), be it of a job further in front in the array, is not added, and its row has the
+id of the job that it repeats. An empty array adds nothing.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_bury.sql
 
-create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean)
+create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean, error text)
 returns void
 language plpgsql
 volatile
@@ -10913,50 +13470,72 @@ as $$
 #variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
+    freed bigint[];
 begin
     with gone as (
         delete from pgq.job as j
         where j.job_id = any(_bury.job_ids)
         returning j.*
+    ),
+
+    buried as (
+        insert into pgq.dead_job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            segment,
+            priority,
+            attempt,
+            died_at,
+            label,
+            last_error,
+            unique_key,
+            max_attempts
+        )
+        select
+            g.job_id,
+            g.queue_id,
+            g.partition_id,
+            g.log_offset,
+            g.segment,
+            g.priority,
+            g.attempt - _bury.uncounted,
+            pgq._clock(),
+            g.label,
+            case
+                when _bury.error is not null then _bury.error
+                -- A nack has said why.
+                when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
+                -- It was redriven after it had ended in the same way.
+                when right(g.last_error, length(ran_out)) = ran_out then g.last_error
+                else concat_ws(E'\n', g.last_error, ran_out)
+            end,
+            g.unique_key,
+            g.max_attempts
+        from gone as g
     )
 
-    insert into pgq.dead_job (
-        job_id,
-        queue_id,
-        partition_id,
-        log_offset,
-        segment,
-        priority,
-        attempt,
-        died_at,
-        label,
-        last_error
-    )
-    select
-        g.job_id,
-        g.queue_id,
-        g.partition_id,
-        g.log_offset,
-        g.segment,
-        g.priority,
-        g.attempt - _bury.uncounted,
-        pgq._clock(),
-        g.label,
-        case
-            -- A nack has said why.
-            when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
-            -- It was redriven after it had ended in the same way.
-            when right(g.last_error, length(ran_out)) = ran_out then g.last_error
-            else concat_ws(E'\n', g.last_error, ran_out)
-        end
-    from gone as g;
+    select array_agg(g.job_id)
+    into freed
+    from gone as g
+    where g.unique_key is not null
+        and (
+            select q.unique_until
+            from pgq.queue as q
+            where q.queue_id = g.queue_id
+        ) is distinct from 'removed';
+
+    if freed is not null then
+        perform pgq._free_keys(freed);
+    end if;
 end
 $$;
 
-comment on function pgq._bury(bigint[], integer, boolean) is
+comment on function pgq._bury(bigint[], integer, boolean, text) is
 'Moves jobs, whose rows the caller has locked, to the dead ones. uncounted: deliveries that came to
 nothing; lost: whether a lease ran out, which is added to the error of the last nack; null: where
-the row has a lease token.';
+the row has a lease token; error: what the worker says instead; null: nothing.';
 
 -- ==== sql/queue/_bury_exhausted.sql
 
@@ -10974,13 +13553,13 @@ begin
         select j.job_id
         from pgq.job as j
         where j.job_id = any(_bury_exhausted.job_ids)
-            and j.attempt >= _bury_exhausted.max_attempts
+            and j.attempt >= coalesce(j.max_attempts, _bury_exhausted.max_attempts)
             and j.visible_at <= _bury_exhausted.moment
         for update skip locked
     );
 
     if cardinality(exhausted) > 0 then
-        perform pgq._bury(exhausted, 0, null);
+        perform pgq._bury(exhausted, 0, null, null);
     end if;
     return cardinality(exhausted);
 end
@@ -10988,7 +13567,7 @@ $$;
 
 comment on function pgq._bury_exhausted(bigint[], integer, timestamptz) is
 'Of these jobs, moves those that lost their worker on their last attempt to the dead ones, and
-returns how many.';
+returns how many. max_attempts: of those that have none of their own.';
 
 -- ==== sql/queue/_bury_front.sql
 
@@ -11011,7 +13590,7 @@ select pgq._bury_exhausted(
         from unnest(_bury_front.floor_times, _bury_front.floor_ids) with ordinality
             as f (floor_time, floor_id, place)
         cross join lateral (
-            select j.job_id, j.attempt
+            select j.job_id, j.attempt, j.max_attempts
             from pgq.job as j
             where j.queue_id = _bury_front.queue_id
                 and j.priority = f.place - 1
@@ -11020,7 +13599,7 @@ select pgq._bury_exhausted(
             order by j.visible_at, j.job_id
             limit 1000
         ) as k
-        where k.attempt >= _bury_front.max_attempts
+        where k.attempt >= coalesce(k.max_attempts, _bury_front.max_attempts)
         limit _bury_front.max_jobs
     ),
     _bury_front.max_attempts,
@@ -11033,6 +13612,30 @@ comment on function pgq._bury_front(
 ) is
 'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority,
 those among the 1000 that come first.';
+
+-- ==== sql/queue/_free_claimed.sql
+
+create function pgq._free_claimed(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(_free_claimed.job_ids)
+        and (
+            select q.unique_until
+            from pgq.queue as q
+            where q.queue_id = u.queue_id
+        ) = 'claimed';
+end
+$$;
+
+comment on function pgq._free_claimed(bigint[]) is
+'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
+claimed.';
 
 -- ==== sql/queue/_lock_floor.sql
 
@@ -11386,6 +13989,7 @@ declare
     keep_until timestamptz;
     places tid[];
     leaves integer[];
+    keyed bigint[];
     first integer := 1;
     last integer;
     leaf integer;
@@ -11488,20 +14092,23 @@ begin
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
     -- The limits stop the scan, and so the locking, as soon as there are enough.
     if _claim_jobs.label is null then
-        select array_agg(c.place), array_agg(c.segment)
-        into places, leaves
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null)
+        into places, leaves, keyed
         from (
-            select j.place, j.segment
+            select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as place, k.segment
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
                 from pgq.job as k
                 where k.queue_id = target_id
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                     and k.visible_at <= moment
                     and (k.expires_at is null or k.expires_at > moment)
-                    and k.attempt < most_attempts
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
                 order by k.visible_at, k.job_id
                 limit wanted
                 for update skip locked
@@ -11510,13 +14117,16 @@ begin
         ) as c;
     else
         -- The same by the index on the label; no other index knows the negative id.
-        select array_agg(c.place), array_agg(c.segment)
-        into places, leaves
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null)
+        into places, leaves, keyed
         from (
-            select j.place, j.segment
+            select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as place, k.segment
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
                 from pgq.job as k
                 where -k.queue_id = -target_id
                     and k.label = _claim_jobs.label
@@ -11524,7 +14134,7 @@ begin
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                     and k.visible_at <= moment
                     and (k.expires_at is null or k.expires_at > moment)
-                    and k.attempt < most_attempts
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
                 order by k.visible_at, k.job_id
                 limit wanted
                 for update skip locked
@@ -11550,7 +14160,7 @@ begin
             from unnest(common_times, common_ids) with ordinality
                 as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.attempt
+                select k.attempt, k.max_attempts
                 from pgq.job as k
                 where k.queue_id = target_id
                     and k.priority = f.priority - 1
@@ -11559,7 +14169,7 @@ begin
                 order by k.visible_at, k.job_id
                 limit 1
             ) as j
-            where j.attempt >= most_attempts
+            where j.attempt >= coalesce(j.max_attempts, most_attempts)
         )
     then
         perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
@@ -11601,7 +14211,9 @@ begin
                     last_attempt,
                     lease_token,
                     label,
-                    last_error
+                    last_error,
+                    unique_key,
+                    max_attempts
                 )
                 select
                     g.job_id,
@@ -11613,10 +14225,12 @@ begin
                     g.segment,
                     g.attempt + 1,
                     g.priority,
-                    g.attempt + 1 >= most_attempts,
+                    g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                     token,
                     g.label,
-                    g.last_error
+                    g.last_error,
+                    g.unique_key,
+                    g.max_attempts
                 from gone as g
             )
 
@@ -11659,7 +14273,9 @@ begin
                     last_attempt,
                     lease_token,
                     label,
-                    last_error
+                    last_error,
+                    unique_key,
+                    max_attempts
                 )
                 select
                     g.job_id,
@@ -11671,10 +14287,12 @@ begin
                     g.segment,
                     g.attempt + 1,
                     g.priority,
-                    g.attempt + 1 >= most_attempts,
+                    g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                     token,
                     g.label,
-                    g.last_error
+                    g.last_error,
+                    g.unique_key,
+                    g.max_attempts
                 from gone as g
             )
 
@@ -11718,7 +14336,9 @@ begin
                         last_attempt,
                         lease_token,
                         label,
-                        last_error
+                        last_error,
+                        unique_key,
+                        max_attempts
                     )
                     select
                         g.job_id,
@@ -11730,10 +14350,12 @@ begin
                         g.segment,
                         g.attempt + 1,
                         g.priority,
-                        g.attempt + 1 >= most_attempts,
+                        g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                         token,
                         g.label,
-                        g.last_error
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
                     from gone as g
                 )
 
@@ -11776,7 +14398,9 @@ begin
                         last_attempt,
                         lease_token,
                         label,
-                        last_error
+                        last_error,
+                        unique_key,
+                        max_attempts
                     )
                     select
                         g.job_id,
@@ -11788,10 +14412,12 @@ begin
                         g.segment,
                         g.attempt + 1,
                         g.priority,
-                        g.attempt + 1 >= most_attempts,
+                        g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                         token,
                         g.label,
-                        g.last_error
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
                     from gone as g
                 )
 
@@ -11837,7 +14463,9 @@ begin
                             last_attempt,
                             lease_token,
                             label,
-                            last_error
+                            last_error,
+                            unique_key,
+                            max_attempts
                         )
                         select
                             g.job_id,
@@ -11849,10 +14477,12 @@ begin
                             g.segment,
                             g.attempt + 1,
                             g.priority,
-                            g.attempt + 1 >= most_attempts,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                             token,
                             g.label,
-                            g.last_error
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
                         from gone as g
                     )
 
@@ -11895,7 +14525,9 @@ begin
                             last_attempt,
                             lease_token,
                             label,
-                            last_error
+                            last_error,
+                            unique_key,
+                            max_attempts
                         )
                         select
                             g.job_id,
@@ -11907,10 +14539,12 @@ begin
                             g.segment,
                             g.attempt + 1,
                             g.priority,
-                            g.attempt + 1 >= most_attempts,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                             token,
                             g.label,
-                            g.last_error
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
                         from gone as g
                     )
 
@@ -11955,7 +14589,9 @@ begin
                             last_attempt,
                             lease_token,
                             label,
-                            last_error
+                            last_error,
+                            unique_key,
+                            max_attempts
                         )
                         select
                             g.job_id,
@@ -11967,10 +14603,12 @@ begin
                             g.segment,
                             g.attempt + 1,
                             g.priority,
-                            g.attempt + 1 >= most_attempts,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                             token,
                             g.label,
-                            g.last_error
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
                         from gone as g
                     )
 
@@ -12013,7 +14651,9 @@ begin
                             last_attempt,
                             lease_token,
                             label,
-                            last_error
+                            last_error,
+                            unique_key,
+                            max_attempts
                         )
                         select
                             g.job_id,
@@ -12025,10 +14665,12 @@ begin
                             g.segment,
                             g.attempt + 1,
                             g.priority,
-                            g.attempt + 1 >= most_attempts,
+                            g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                             token,
                             g.label,
-                            g.last_error
+                            g.last_error,
+                            g.unique_key,
+                            g.max_attempts
                         from gone as g
                     )
 
@@ -12076,7 +14718,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12088,10 +14732,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12134,7 +14780,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12146,10 +14794,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12194,7 +14844,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12206,10 +14858,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12252,7 +14906,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12264,10 +14920,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12314,7 +14972,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12326,10 +14986,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12372,7 +15034,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12384,10 +15048,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12432,7 +15098,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12444,10 +15112,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12490,7 +15160,9 @@ begin
                                 last_attempt,
                                 lease_token,
                                 label,
-                                last_error
+                                last_error,
+                                unique_key,
+                                max_attempts
                             )
                             select
                                 g.job_id,
@@ -12502,10 +15174,12 @@ begin
                                 g.segment,
                                 g.attempt + 1,
                                 g.priority,
-                                g.attempt + 1 >= most_attempts,
+                                g.attempt + 1 >= coalesce(g.max_attempts, most_attempts),
                                 token,
                                 g.label,
-                                g.last_error
+                                g.last_error,
+                                g.unique_key,
+                                g.max_attempts
                             from gone as g
                         )
 
@@ -12551,7 +15225,9 @@ begin
                         last_attempt,
                         lease_token,
                         label,
-                        last_error
+                        last_error,
+                        unique_key,
+                        max_attempts
                     )
                     select
                         g.job_id,
@@ -12563,10 +15239,12 @@ begin
                         g.segment,
                         g.attempt + 1,
                         g.priority,
-                        g.attempt + 1 >= $3,
+                        g.attempt + 1 >= coalesce(g.max_attempts, $3),
                         $4,
                         g.label,
-                        g.last_error
+                        g.last_error,
+                        g.unique_key,
+                        g.max_attempts
                     from gone as g
                 )
 
@@ -12594,7 +15272,13 @@ begin
         first := last + 1;
     end loop;
 
-    if raising then
+    if raising or keyed is not null then
+        if keyed is not null then
+            perform pgq._free_claimed(keyed);
+        end if;
+        if not raising then
+            return;
+        end if;
         if _claim_jobs.label is null or (raised_at is null and places is null) then
             perform pgq._raise_floor(target_id, moment);
         else
@@ -12647,6 +15331,9 @@ declare
     job_error text;
     was_leased boolean;
     keep_until timestamptz;
+    job_key text;
+    job_attempts integer;
+    special boolean;
 begin
     if claim_job.lease is not null then
         perform pgq._check_interval('lease', claim_job.lease, false);
@@ -12703,7 +15390,12 @@ begin
             j.label,
             j.last_error,
             j.lease_token is not null,
-            pgq._clock() + keep
+            pgq._clock() + keep,
+            j.unique_key,
+            j.max_attempts,
+            not fresh
+            or j.unique_key is not null
+            or j.attempt >= coalesce(j.max_attempts, most_attempts)
         into
             number,
             store_id,
@@ -12714,7 +15406,10 @@ begin
             job_label,
             job_error,
             was_leased,
-            keep_until;
+            keep_until,
+            job_key,
+            job_attempts,
+            special;
 
         if found then
             insert into pgq.job (
@@ -12730,7 +15425,9 @@ begin
                 last_attempt,
                 lease_token,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             values (
                 number,
@@ -12742,15 +15439,17 @@ begin
                 leaf,
                 delivery,
                 0,
-                delivery >= most_attempts,
+                delivery >= coalesce(job_attempts, most_attempts),
                 token,
                 job_label,
-                job_error
+                job_error,
+                job_key,
+                job_attempts
             );
 
-            if delivery > most_attempts or not fresh then
-                if delivery > most_attempts then
-                    perform pgq._bury(array[number], 1, was_leased);
+            if special then
+                if delivery > coalesce(job_attempts, most_attempts) then
+                    perform pgq._bury(array[number], 1, was_leased, null);
 
                     return query
                     select c.*
@@ -12765,7 +15464,12 @@ begin
                     return;
                 end if;
 
-                perform pgq._raise_floor(target_id, moment);
+                if job_key is not null then
+                    perform pgq._free_claimed(array[number]);
+                end if;
+                if not fresh then
+                    perform pgq._raise_floor(target_id, moment);
+                end if;
             end if;
 
             if leaf = 0 then
@@ -13279,7 +15983,9 @@ begin
 
             select
                 array_agg(g.job_id),
-                array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 0)
+                array_agg(row(g.*)::pgq.job) filter (
+                    where (archive and g.segment <> 0) or g.unique_key is not null
+                )
             from gone as g
             into ended, others;
         elsif leaf = 1 then
@@ -13323,7 +16029,9 @@ begin
 
             select
                 array_agg(g.job_id),
-                array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 1)
+                array_agg(row(g.*)::pgq.job) filter (
+                    where (archive and g.segment <> 1) or g.unique_key is not null
+                )
             from gone as g
             into ended, others;
         elsif leaf <= 3 then
@@ -13368,7 +16076,9 @@ begin
 
                 select
                     array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 2)
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where (archive and g.segment <> 2) or g.unique_key is not null
+                    )
                 from gone as g
                 into ended, others;
             else
@@ -13412,7 +16122,9 @@ begin
 
                 select
                     array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 3)
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where (archive and g.segment <> 3) or g.unique_key is not null
+                    )
                 from gone as g
                 into ended, others;
             end if;
@@ -13459,7 +16171,9 @@ begin
 
                     select
                         array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 4)
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 4) or g.unique_key is not null
+                        )
                     from gone as g
                     into ended, others;
                 else
@@ -13503,7 +16217,9 @@ begin
 
                     select
                         array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 5)
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 5) or g.unique_key is not null
+                        )
                     from gone as g
                     into ended, others;
                 end if;
@@ -13549,7 +16265,9 @@ begin
 
                     select
                         array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 6)
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 6) or g.unique_key is not null
+                        )
                     from gone as g
                     into ended, others;
                 else
@@ -13593,7 +16311,9 @@ begin
 
                     select
                         array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 7)
+                        array_agg(row(g.*)::pgq.job) filter (
+                            where (archive and g.segment <> 7) or g.unique_key is not null
+                        )
                     from gone as g
                     into ended, others;
                 end if;
@@ -13642,7 +16362,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 8)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 8) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     else
@@ -13686,7 +16408,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 9)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 9) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     end if;
@@ -13732,7 +16456,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 10)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 10) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     else
@@ -13776,7 +16502,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 11)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 11) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     end if;
@@ -13824,7 +16552,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 12)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 12) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     else
@@ -13868,7 +16598,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 13)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 13) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     end if;
@@ -13914,7 +16646,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 14)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 14) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     else
@@ -13958,7 +16692,9 @@ begin
 
                         select
                             array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (where archive and g.segment <> 15)
+                            array_agg(row(g.*)::pgq.job) filter (
+                                where (archive and g.segment <> 15) or g.unique_key is not null
+                            )
                         from gone as g
                         into ended, others;
                     end if;
@@ -14006,7 +16742,9 @@ begin
 
                 select
                     array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (where $6 and g.segment <> %1$s)
+                    array_agg(row(g.*)::pgq.job) filter (
+                        where ($6 and g.segment <> %1$s) or g.unique_key is not null
+                    )
                 from gone as g
             $leaf$, leaf)
             into ended, others
@@ -14040,7 +16778,15 @@ begin
                 o.last_error,
                 nullif(o.partition_id, store_id),
                 case when o.partition_id <> store_id then o.log_offset end
-            from unnest(others) as o;
+            from unnest(others) as o
+            where archive
+                and o.segment <> leaf;
+
+            perform pgq._free_keys(array(
+                select o.job_id
+                from unnest(others) as o
+                where o.unique_key is not null
+            ));
         end if;
 
         return query
@@ -14137,6 +16883,9 @@ declare
     job_error text;
     was_leased boolean;
     keep_until timestamptz;
+    job_key text;
+    job_attempts integer;
+    special boolean;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;
@@ -14167,9 +16916,11 @@ begin
     where q.queue = finish_and_claim.queue collate "C";
 
     if cardinality(finish_and_claim.job_ids) = 1 then
+        -- Not one that has a unique key, which _finish takes away as well.
         delete from pgq.job as j
         where j.job_id = finish_and_claim.job_ids[1]
             and j.lease_token = finish_and_claim.lease_token
+            and j.unique_key is null
         returning
             j.queue_id,
             j.segment,
@@ -14694,7 +17445,12 @@ begin
             j.label,
             j.last_error,
             j.lease_token is not null,
-            pgq._clock() + keep
+            pgq._clock() + keep,
+            j.unique_key,
+            j.max_attempts,
+            not fresh
+            or j.unique_key is not null
+            or j.attempt >= coalesce(j.max_attempts, most_attempts)
         into
             number,
             store_id,
@@ -14705,7 +17461,10 @@ begin
             job_label,
             job_error,
             was_leased,
-            keep_until;
+            keep_until,
+            job_key,
+            job_attempts,
+            special;
 
         if found then
             insert into pgq.job (
@@ -14721,7 +17480,9 @@ begin
                 last_attempt,
                 lease_token,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             values (
                 number,
@@ -14733,15 +17494,17 @@ begin
                 leaf,
                 delivery,
                 0,
-                delivery >= most_attempts,
+                delivery >= coalesce(job_attempts, most_attempts),
                 token,
                 job_label,
-                job_error
+                job_error,
+                job_key,
+                job_attempts
             );
 
-            if delivery > most_attempts or not fresh then
-                if delivery > most_attempts then
-                    perform pgq._bury(array[number], 1, was_leased);
+            if special then
+                if delivery > coalesce(job_attempts, most_attempts) then
+                    perform pgq._bury(array[number], 1, was_leased, null);
 
                     return query
                     select c.*
@@ -14756,7 +17519,12 @@ begin
                     return;
                 end if;
 
-                perform pgq._raise_floor(target_id, moment);
+                if job_key is not null then
+                    perform pgq._free_claimed(array[number]);
+                end if;
+                if not fresh then
+                    perform pgq._raise_floor(target_id, moment);
+                end if;
             end if;
 
             if leaf = 0 then
@@ -15143,9 +17911,11 @@ declare
     own_store_id bigint;
 begin
     -- What _finish does for many, in plain statements: for one job they take less time.
+    -- Not one that has a unique key, which _finish takes away as well.
     delete from pgq.job as j
     where j.job_id = ack.job_id
         and j.lease_token = ack.lease_token
+        and j.unique_key is null
     returning
         j.queue_id,
         j.segment,
@@ -15625,8 +18395,8 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the row was replaced by a new one while this statement waited: by a
-    -- heartbeat of the same worker, say. _finish looks again.
+    -- Not found may mean that the job has a unique key, or that the row was replaced by a new one
+    -- while this statement waited: by a heartbeat of the same worker, say. _finish looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (
         select
@@ -15786,9 +18556,49 @@ $$;
 comment on function pgq._retry_delay(integer, interval, interval, double precision) is
 'The delay before the retry that follows an attempt: doubling, with a cap and some jitter on top.';
 
+-- ==== sql/queue/_return_keys.sql
+
+create function pgq._return_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wish record;
+begin
+    for wish in
+        select j.job_id, j.queue_id, j.unique_key
+        from pgq.job as j
+        where j.job_id = any(_return_keys.job_ids)
+        order by j.unique_key, j.job_id
+    loop
+        continue when pgq._take_key(
+            wish.queue_id, wish.unique_key, wish.job_id, false
+        ) = wish.job_id;
+
+        -- Nobody else sees the row yet.
+        update pgq.job as j
+        set unique_key = null
+        where j.job_id = wish.job_id;
+    end loop;
+end
+$$;
+
+comment on function pgq._return_keys(bigint[]) is
+'Gives jobs that wait again the unique keys that a claim took from them; those whose key another job
+has by now go on without one. The caller has written their rows.';
+
 -- ==== sql/queue/_nack.sql
 
-create function pgq._nack(job_ids bigint[], lease_token uuid, delay interval, error text)
+create function pgq._nack(
+    job_ids bigint[],
+    lease_token uuid,
+    delay interval,
+    error text,
+    uncounted integer
+)
 returns setof bigint
 language plpgsql
 volatile
@@ -15799,6 +18609,7 @@ declare
     rest bigint[] := _nack.job_ids;
     returned bigint[];
     exhausted bigint[];
+    keyed bigint[];
 begin
     if _nack.delay is not null then
         perform pgq._check_interval('delay', _nack.delay, true);
@@ -15846,7 +18657,9 @@ begin
                 attempt,
                 priority,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             select
                 g.job_id,
@@ -15867,24 +18680,36 @@ begin
                     interval '0'
                 ),
                 g.segment,
-                g.attempt,
+                g.attempt - _nack.uncounted,
                 g.priority,
                 g.label,
-                coalesce(_nack.error, g.last_error)
+                coalesce(_nack.error, g.last_error),
+                g.unique_key,
+                g.max_attempts
             from gone as g
             returning
                 job_id,
-                attempt >= (
-                    select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id
+                unique_key,
+                attempt >= coalesce(
+                    max_attempts,
+                    (select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id)
                 ) as exhausted
         )
 
-        select array_agg(b.job_id), array_agg(b.job_id) filter (where b.exhausted)
-        into returned, exhausted
+        select
+            array_agg(b.job_id),
+            array_agg(b.job_id) filter (where b.exhausted),
+            array_agg(b.job_id) filter (
+                where b.unique_key is not null and b.exhausted is not true
+            )
+        into returned, exhausted, keyed
         from given_back as b;
 
         if exhausted is not null then
-            perform pgq._bury(exhausted, 0, false);
+            perform pgq._bury(exhausted, 0, false, null);
+        end if;
+        if keyed is not null then
+            perform pgq._return_keys(keyed);
         end if;
 
         return query
@@ -15902,9 +18727,9 @@ begin
 end
 $$;
 
-comment on function pgq._nack(bigint[], uuid, interval, text) is
+comment on function pgq._nack(bigint[], uuid, interval, text, integer) is
 'Gives jobs whose lease token is current back to their queue, or to the dead ones when their
-attempts are used up, and returns their ids.';
+attempts are used up, and returns their ids. uncounted: 1 where this attempt does not count.';
 
 -- ==== sql/queue/nack.sql
 
@@ -15931,7 +18756,9 @@ begin
 
     return exists (
         select
-        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C")
+        from pgq._nack(
+            array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C", 0
+        )
     );
 end
 $$;
@@ -15972,7 +18799,11 @@ begin
     return query
     select n
     from pgq._nack(
-        nack_batch.job_ids, nack_batch.lease_token, nack_batch.delay, nack_batch.error collate "C"
+        nack_batch.job_ids,
+        nack_batch.lease_token,
+        nack_batch.delay,
+        nack_batch.error collate "C",
+        0
     ) as n;
 end
 $$;
@@ -15982,6 +18813,435 @@ comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
 See nack.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad delay, or job_ids of
 several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+-- ==== sql/queue/release_job.sql
+
+create function pgq.release_job(job_id bigint, lease_token uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_lease(release_job.job_id, release_job.lease_token);
+
+    return exists (
+        select
+        from pgq._nack(
+            array[release_job.job_id], release_job.lease_token, interval '0', null, 1
+        )
+    );
+end
+$$;
+
+comment on function pgq.release_job(bigint, uuid) is
+'Gives a job back unused; false when the caller does not hold it any more.
+It is for a worker that stops before it has begun: the job is due at once, this attempt does not
+count, and its last error stays. A job that failed is given back by nack. False, and nothing
+changed: the token is not that of the latest claim, or the job is finished already. A lease that
+has run out still counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+-- ==== sql/queue/release_job_batch.sql
+
+create function pgq.release_job_batch(job_ids bigint[], lease_token uuid)
+returns table (job_id bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_leases(release_job_batch.job_ids, release_job_batch.lease_token);
+
+    return query
+    select n
+    from pgq._nack(
+        release_job_batch.job_ids, release_job_batch.lease_token, interval '0', null, 1
+    ) as n;
+end
+$$;
+
+comment on function pgq.release_job_batch(bigint[], uuid) is
+'Gives jobs of one claim back unused, and returns the ids of those given back; see release_job.
+An id that is missing in the answer was not this worker''s any more.
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 job_ids of several
+dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+-- ==== sql/queue/reject_job.sql
+
+create function pgq.reject_job(job_id bigint, lease_token uuid, error text default null)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+begin
+    perform pgq._check_lease(reject_job.job_id, reject_job.lease_token);
+
+    held := pgq._lock_leased(reject_job.job_id, reject_job.lease_token);
+    if held.job_id is null then
+        return false;
+    end if;
+
+    perform pgq._bury(array[reject_job.job_id], 0, false, reject_job.error collate "C");
+    return true;
+end
+$$;
+
+comment on function pgq.reject_job(bigint, uuid, text) is
+'Makes a job a dead letter now; false when the caller does not hold it any more.
+It is for a job that no attempt can do, whatever attempts it has left. error: what is wrong with it;
+null: the error of the last nack stays. redrive puts it back. False, and nothing changed: the token
+is not that of the latest claim, or the job is finished already. A lease that has run out still
+counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+-- ==== sql/queue/cancel_job.sql
+
+create function pgq.cancel_job(job_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    gone pgq.job;
+begin
+    if cancel_job.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+
+    -- What is not found may have been replaced by a new row while this statement waited. Above READ
+    -- COMMITTED that it is not there has to be proved.
+    loop
+        delete from pgq.job as j
+        where j.job_id = cancel_job.job_id
+        returning j.*
+        into gone;
+
+        exit when found;
+        perform pgq._still_leased(array[cancel_job.job_id], null);
+        if not exists (select from pgq.job as j where j.job_id = cancel_job.job_id) then
+            return false;
+        end if;
+    end loop;
+
+    -- By way of the parent, which locks the leaf that gets the row and no others.
+    insert into pgq.job_archive (
+        job_id,
+        queue_id,
+        ended_at,
+        segment,
+        attempt,
+        outcome,
+        label,
+        last_error,
+        partition_id,
+        log_offset
+    )
+    select
+        gone.job_id,
+        gone.queue_id,
+        pgq._clock(),
+        gone.segment,
+        gone.attempt,
+        'cancelled',
+        gone.label,
+        gone.last_error,
+        nullif(gone.partition_id, q.partition_id),
+        case when gone.partition_id <> q.partition_id then gone.log_offset end
+    from pgq.queue as q
+    where q.queue_id = gone.queue_id
+        and q.archive;
+
+    if gone.unique_key is not null then
+        perform pgq._free_keys(array[gone.job_id]);
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq.cancel_job(bigint) is
+'Cancels a job that is not finished; false when there is none of this id.
+Nobody gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
+archive_job, which is false then; what it has done by then it has done. The queue notes it among the
+archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished,
+cancelled or expired already, or a dead letter, or was never there. It may wait for the transaction
+that has the row of the job: of a worker that claims it or finishes it.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';
+
+-- ==== sql/queue/get_job.sql
+
+create function pgq.get_job(job_id bigint)
+returns setof pgq.job_info
+language plpgsql
+stable
+parallel safe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+    info pgq.job_info;
+    moment timestamptz := pgq._clock();
+begin
+    if get_job.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+
+    select j.*
+    into held
+    from pgq.job as j
+    where j.job_id = get_job.job_id;
+
+    if found then
+        info.expires_at := held.expires_at;
+        if held.lease_token is not null and held.visible_at > moment then
+            info.state := 'leased';
+            info.leased_until := held.visible_at;
+        else
+            info.state := case
+                when held.expires_at <= moment then 'expired'
+                when held.visible_at <= moment then 'ready'
+                else 'delayed'
+            end;
+            info.due_at := held.visible_at;
+        end if;
+    else
+        select
+            d.job_id,
+            d.queue_id,
+            d.partition_id,
+            d.log_offset,
+            d.segment,
+            d.priority,
+            d.attempt,
+            d.label,
+            d.last_error,
+            d.unique_key,
+            d.max_attempts,
+            d.died_at,
+            'dead'
+        into
+            held.job_id,
+            held.queue_id,
+            held.partition_id,
+            held.log_offset,
+            held.segment,
+            held.priority,
+            held.attempt,
+            held.label,
+            held.last_error,
+            held.unique_key,
+            held.max_attempts,
+            info.died_at,
+            info.state
+        from pgq.dead_job as d
+        where d.job_id = get_job.job_id;
+    end if;
+
+    select q.queue, coalesce(held.max_attempts, q.max_attempts)
+    into info.queue, info.max_attempts
+    from pgq.queue as q
+    where q.queue_id = held.queue_id;
+
+    -- Of a queue that was dropped there are no jobs.
+    if info.queue is null then
+        return;
+    end if;
+
+    if held.segment = 0 then
+        select m.published_at, m.key, m.headers, m.payload, m.body
+        from pgq.message_0 as m
+        where m.partition_id = held.partition_id
+            and m.log_offset = held.log_offset
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+    elsif held.segment = 1 then
+        select m.published_at, m.key, m.headers, m.payload, m.body
+        from pgq.message_1 as m
+        where m.partition_id = held.partition_id
+            and m.log_offset = held.log_offset
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+    elsif held.segment <= 3 then
+        if held.segment <= 2 then
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_2 as m
+            where m.partition_id = held.partition_id
+                and m.log_offset = held.log_offset
+            into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+        else
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_3 as m
+            where m.partition_id = held.partition_id
+                and m.log_offset = held.log_offset
+            into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+        end if;
+    elsif held.segment <= 7 then
+        if held.segment <= 5 then
+            if held.segment <= 4 then
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_4 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            else
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_5 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            end if;
+        else
+            if held.segment <= 6 then
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_6 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            else
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_7 as m
+                where m.partition_id = held.partition_id
+                    and m.log_offset = held.log_offset
+                into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+            end if;
+        end if;
+    elsif held.segment <= 15 then
+        if held.segment <= 11 then
+            if held.segment <= 9 then
+                if held.segment <= 8 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_8 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_9 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            else
+                if held.segment <= 10 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_10 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_11 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            end if;
+        else
+            if held.segment <= 13 then
+                if held.segment <= 12 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_12 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_13 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            else
+                if held.segment <= 14 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_14 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_15 as m
+                    where m.partition_id = held.partition_id
+                        and m.log_offset = held.log_offset
+                    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset = $2
+        $leaf$, held.segment)
+        into info.enqueued_at, info.key, info.headers, info.payload, info.body
+        using held.partition_id, held.log_offset;
+    end if;
+
+    -- The snapshot may be from before cleanup moved the payload to another segment.
+    if info.enqueued_at is null and not pgq._is_kept(held.segment) then
+        raise exception 'retention moved the payload of job % while it was being read',
+            get_job.job_id
+            using errcode = '40001',
+                hint = 'Try again.';
+    end if;
+
+    info.job_id := held.job_id;
+    info.priority := held.priority;
+    info.attempt := held.attempt;
+    info.label := held.label;
+    info.unique_key := held.unique_key;
+    info.last_error := held.last_error;
+    return next info;
+end
+$$;
+
+comment on function pgq.get_job(bigint) is
+'A job that is not finished, or a dead letter, with its content; no row when there is none.
+state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
+here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
+there, since an index on it would cost every ack.
+Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
+again).';
 
 -- ==== sql/queue/_extend_lease.sql
 
@@ -16033,7 +19293,9 @@ begin
                 last_attempt,
                 lease_token,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             select
                 g.job_id,
@@ -16055,7 +19317,9 @@ begin
                 g.last_attempt,
                 g.lease_token,
                 g.label,
-                g.last_error
+                g.last_error,
+                g.unique_key,
+                g.max_attempts
             from gone as g
             returning job_id
         )
@@ -16183,6 +19447,8 @@ as $$
 declare
     target pgq.queue;
     letters bigint[];
+    keyed bigint[];
+    unique_keys text[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -16209,7 +19475,12 @@ begin
 
     -- In the order of their ids, as everywhere where several are locked.
     letters := case
-        when redrive.job_id is not null then array[redrive.job_id]
+        when redrive.job_id is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.job_id = redrive.job_id
+            for update
+        )
         else array(
             select d.job_id
             from pgq.dead_job as d
@@ -16218,6 +19489,28 @@ begin
             for update
         )
     end;
+
+    -- A letter whose unique key another job has stays where it is.
+    select
+        array_agg(d.job_id),
+        array_agg(d.unique_key)
+    into keyed, unique_keys
+    from pgq.dead_job as d
+    where d.job_id = any(letters)
+        and d.queue_id + 0 = target.queue_id
+        and d.unique_key is not null;
+    if keyed is not null then
+        letters := array(
+            select r.job_id
+            from unnest(letters) as r (job_id)
+            except
+            select k.job_id
+            from unnest(
+                keyed, pgq._take_keys(target.queue_id, unique_keys, keyed, false)
+            ) as k (job_id, holder_id)
+            where k.holder_id <> k.job_id
+        );
+    end if;
 
     -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
     -- index, for the same reason.
@@ -16239,7 +19532,9 @@ begin
         attempt,
         priority,
         label,
-        last_error
+        last_error,
+        unique_key,
+        max_attempts
     )
     select
         r.job_id,
@@ -16252,7 +19547,9 @@ begin
         0,
         r.priority,
         r.label,
-        r.last_error
+        r.last_error,
+        r.unique_key,
+        r.max_attempts
     from revived as r;
     get diagnostics redriven = row_count;
 
@@ -16263,7 +19560,9 @@ $$;
 comment on function pgq.redrive(text, bigint, boolean) is
 'Puts dead letters back into their queue and returns how many.
 job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
-before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
+before them and the whole job_ttl from now on. A letter stays one while another job has its
+unique_key: two unfinished jobs of one key there are never. 0: the job is not a dead letter of this
+queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
 or both, 25001 not under READ COMMITTED.';
 
@@ -16741,6 +20040,15 @@ begin
         from expired as e
         inner join pgq.queue as q on q.queue_id = e.queue_id
         where q.archive
+    ),
+
+    freed as (
+        delete from pgq.unique_job as u
+        where u.job_id = any(array(
+            select e.job_id
+            from expired as e
+            where e.unique_key is not null
+        ))
     )
 
     select 'jobs expired', q.queue::text, count(*)
@@ -16809,13 +20117,14 @@ begin
                 array_agg(j.job_id) filter (
                     where j.queue_id = note.queue_id
                     and j.attempt >= q.max_attempts
+                    and j.max_attempts is null
                     and not j.last_attempt
                 ),
                 '{}'
             )
         into seen, last_id, wanted
         from (
-            select k.job_id, k.queue_id, k.attempt, k.last_attempt
+            select k.job_id, k.queue_id, k.attempt, k.last_attempt, k.max_attempts
             from pgq.job as k
             where k.job_id > note.marked_id
             order by k.job_id
@@ -16895,7 +20204,7 @@ begin
             where j.last_attempt
                 and j.visible_at <= _bury_lost.moment
                 -- It may have been raised since.
-                and j.attempt >= p.max_attempts
+                and j.attempt >= coalesce(j.max_attempts, p.max_attempts)
             order by j.visible_at
             limit _bury_lost.max_jobs
         ) as l
@@ -17181,7 +20490,16 @@ begin
         deleted as (
             delete from pgq.dead_job as d
             where d.job_id = any(array(select o.job_id from old as o))
-            returning d.queue_id
+            returning d.job_id, d.queue_id, d.unique_key
+        ),
+
+        freed as (
+            delete from pgq.unique_job as u
+            where u.job_id = any(array(
+                select r.job_id
+                from deleted as r
+                where r.unique_key is not null
+            ))
         )
 
         select 'dead letters removed', q.queue::text, count(*)
@@ -17240,6 +20558,31 @@ begin
         select e.job_id
         from having_letters as h
         inner join pgq.dead_job as e on e.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    with recursive having_keys as (
+        (select u.queue_id from pgq.unique_job as u order by u.queue_id limit 1)
+        union all
+        select (
+            select u.queue_id
+            from pgq.unique_job as u
+            where u.queue_id > h.queue_id
+            order by u.queue_id
+            limit 1
+        )
+        from having_keys as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.unique_job as u
+    where u.job_id = any(array(
+        select v.job_id
+        from having_keys as h
+        inner join pgq.unique_job as v on v.queue_id = h.queue_id
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
         limit batch
     ));
@@ -20224,6 +23567,7 @@ begin
         key => new.key,
         headers => new.headers::jsonb,
         partition => new.partition,
+        idempotency_key => new.idempotency_key,
         body => new.body
     );
     return new;
@@ -20254,6 +23598,7 @@ begin
         run_at => new.run_at,
         priority => new.priority,
         label => new.label,
+        idempotency_key => new.idempotency_key,
         body => new.body
     );
     return new;
@@ -21986,6 +25331,53 @@ comment on function pgq._clean_leftovers(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';
 
+-- ==== sql/retention/_clean_windows.sql
+
+create function pgq._clean_windows(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- One that ends too late was noted while the clock was ahead.
+    update pgq.former_window as f
+    set ends_at = _clean_windows.moment + f.keep
+    where f.ends_at > _clean_windows.moment + f.keep;
+
+    -- As in _close_segments: once all have ended who may know nothing but the former window, no
+    -- more keys are noted by it. What they noted counts from now at most. An id from before a
+    -- restore into another cluster may lie in the future here.
+    update pgq.former_window as f
+    set ends_at = _clean_windows.moment + f.keep
+    where f.ends_at is null
+        and f.horizon <= pg_snapshot_xmin(_clean_windows.started);
+
+    update pgq.former_window as f
+    set horizon = _clean_windows.horizon
+    where f.ends_at is null
+        and (
+            f.horizon is null
+            or f.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+        )
+        and (
+            pg_visible_in_snapshot(f.noted_xid, _clean_windows.started)
+            or f.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+        );
+
+    delete from pgq.former_window as f
+    where f.ends_at <= _clean_windows.moment;
+end
+$$;
+
+comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
+'The part of cleanup that forgets former windows of idempotency keys.';
+
 -- ==== sql/retention/_close_segments.sql
 
 create function pgq._close_segments(
@@ -22086,12 +25478,37 @@ begin
         select from pgq.topic as t where t.storage_class_id = _class_in_use.storage_class_id
     ) or exists (
         select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
+    ) or exists (
+        -- A class for keys stays until nobody has a window of this length. A call that is the first
+        -- one to note a key in it does not say so in its row, which would make others wait.
+        select
+        from pgq.storage_class as c
+        where c.storage_class_id = _class_in_use.storage_class_id
+            and c.owner_id is null
+            and (c.for_keys or pgq._has_keys(c.segment))
+            and (
+                exists (
+                    select
+                    from pgq.topic as t
+                    where interval_send(t.idempotency_window) = interval_send(c.retention)
+                )
+                or exists (
+                    select
+                    from pgq.queue as q
+                    where interval_send(q.idempotency_window) = interval_send(c.retention)
+                )
+                or exists (
+                    select
+                    from pgq.former_window as f
+                    where interval_send(f.idempotency_window) = interval_send(c.retention)
+                )
+            )
     );
 end
 $$;
 
 comment on function pgq._class_in_use(bigint) is
-'Whether a topic or a queue keeps its messages in a storage class.';
+'Whether a topic or a queue keeps its messages, or its idempotency keys, in a storage class.';
 
 -- ==== sql/retention/_segment_due.sql
 
@@ -22200,7 +25617,8 @@ begin
 
     execute format(
         'select exists (select from pgq.message_%1$s as m where m.partition_id > 0)
-            or exists (select from pgq.job_archive_%1$s)',
+            or exists (select from pgq.job_archive_%1$s)
+            or exists (select from pgq.idempotency_%1$s)',
         class.segment
     )
     into filled;
@@ -22221,6 +25639,11 @@ begin
     where s.segment = leaf;
 
     if used then
+        if not class.for_keys and pgq._has_keys(leaf) then
+            update pgq.storage_class as c
+            set for_keys = true
+            where c.storage_class_id = class.storage_class_id;
+        end if;
         class.segment := pgq._open_segment(class.storage_class_id);
     else
         update pgq.storage_class as c
@@ -22298,18 +25721,26 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    -- Most segments have no keys: an empty leaf is left as it is.
+    tables text := format(
+        case
+            when pg_relation_size(to_regclass('pgq.idempotency_' || _truncate_segment.segment)) > 0
+                then 'pgq.message_%1$s, pgq.job_archive_%1$s, pgq.idempotency_%1$s'
+            else 'pgq.message_%1$s, pgq.job_archive_%1$s'
+        end,
+        _truncate_segment.segment
+    );
 begin
     -- Only those who read this very segment block this. Wait a moment at most, and try again
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
-            'lock table pgq.message_%1$s, pgq.job_archive_%1$s in access exclusive mode %2$s',
-            _truncate_segment.segment,
+            'lock table %s in access exclusive mode %s',
+            tables,
             case when not _truncate_segment.wait then 'nowait' end
         );
-        execute format(
-            'truncate pgq.message_%1$s, pgq.job_archive_%1$s', _truncate_segment.segment
-        );
+        execute format('truncate %s', tables);
     exception
         -- the second: this session reads it itself, by an open cursor
         when lock_not_available or object_in_use then
@@ -22392,7 +25823,11 @@ begin
             false
         );
         continue when not target.due
-            and (not target.out_of_use or pgq._has_archived(target.segment));
+            and (
+                not target.out_of_use
+                or pgq._has_archived(target.segment)
+                or pgq._has_keys(target.segment)
+            );
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
@@ -22471,7 +25906,15 @@ begin
     -- A part that meets a lock is undone and reported as busy, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs', 'effects', 'writes', 'leftovers', 'truncation', 'positions', 'closing', 'sealing'
+        'jobs',
+        'effects',
+        'writes',
+        'leftovers',
+        'truncation',
+        'positions',
+        'windows',
+        'closing',
+        'sealing'
     ] loop
         begin
             case part
@@ -22490,6 +25933,8 @@ begin
                 when 'leftovers' then
                     return query
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
+                when 'windows' then
+                    perform pgq._clean_windows(started, horizon, moment);
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -22800,13 +26245,15 @@ left join pgq.message as m
     and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
-'Jobs that were finished or have expired, until they are older than the retention of their queue.';
+'Jobs that were finished or cancelled or have expired, until they are older than the retention of
+their queue.';
 comment on column pgq.archived_jobs.queue is 'The queue.';
 comment on column pgq.archived_jobs.job_id is 'The id of the job.';
-comment on column pgq.archived_jobs.outcome is 'acked, expired, or what archive_job was told.';
+comment on column pgq.archived_jobs.outcome is
+'acked, expired, cancelled, or what archive_job was told.';
 comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
-comment on column pgq.archived_jobs.ended_at is 'When it was finished or expired.';
+comment on column pgq.archived_jobs.ended_at is 'When it was finished or cancelled, or expired.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';
@@ -22913,6 +26360,7 @@ select
     null::text as key,
     null::text as headers,
     null::integer as partition,
+    null::text as idempotency_key,
     null::bytea as body
 where false;
 
@@ -22927,6 +26375,8 @@ comment on column pgq.publish_rows.payload is 'Its content as JSON; null when it
 comment on column pgq.publish_rows.key is 'The key of the message; null: none.';
 comment on column pgq.publish_rows.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.publish_rows.partition is 'The partition to publish to; null: see publish.';
+comment on column pgq.publish_rows.idempotency_key is
+'What makes it the same when it comes again, see publish; null: nothing.';
 comment on column pgq.publish_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 create view pgq.enqueue_rows as
@@ -22939,6 +26389,7 @@ select
     null::timestamptz as run_at,
     null::integer as priority,
     null::text as label,
+    null::text as idempotency_key,
     null::bytea as body
 where false;
 
@@ -22957,6 +26408,8 @@ comment on column pgq.enqueue_rows.delay is
 comment on column pgq.enqueue_rows.run_at is 'When it is due; null: see delay.';
 comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.';
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
+comment on column pgq.enqueue_rows.idempotency_key is
+'What makes it the same when it comes again, see enqueue; null: nothing.';
 comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 -- ==== sql/shared/dump_configuration.sql
@@ -22976,6 +26429,16 @@ begin
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
             and c.relname not in ('leaf', 'view_key')
+            -- Leaves that were made since are no part of it; they are dumped anyway.
+            and exists (
+                select
+                from pg_depend as d
+                inner join pg_extension as e on e.oid = d.refobjid
+                where d.classid = 'pg_class'::regclass
+                    and d.objid = c.oid
+                    and d.deptype = 'e'
+                    and e.extname = 'pgq'
+            )
         order by c.oid
     loop
         perform pg_extension_config_dump(relation, '');

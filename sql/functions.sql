@@ -115,12 +115,15 @@
 \ir queue/_check_leases.sql
 \ir queue/_check_outcome.sql
 \ir queue/_check_label.sql
+\ir queue/_check_unique_key.sql
+\ir queue/_check_unique_keys.sql
 \ir queue/_shortest.sql
 \ir queue/_check_queue_settings.sql
 
 -- The queue: queues
 \ir queue/_queue_info.sql
 \ir queue/_note_leftover_jobs.sql
+\ir queue/_free_keys.sql
 \ir queue/create_queue.sql
 \ir queue/alter_queue.sql
 \ir queue/drop_queue.sql
@@ -132,6 +135,8 @@
 -- The queue: jobs in
 \ir queue/_due_at.sql
 \ir queue/_enqueue_keyed.sql
+\ir queue/_take_key.sql
+\ir queue/_take_keys.sql
 \ir queue/enqueue.sql
 \ir queue/enqueue_batch.sql
 
@@ -139,6 +144,7 @@
 \ir queue/_bury.sql
 \ir queue/_bury_exhausted.sql
 \ir queue/_bury_front.sql
+\ir queue/_free_claimed.sql
 \ir queue/_lock_floor.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
@@ -153,9 +159,15 @@
 \ir queue/archive_job.sql
 \ir queue/archive_job_batch.sql
 \ir queue/_retry_delay.sql
+\ir queue/_return_keys.sql
 \ir queue/_nack.sql
 \ir queue/nack.sql
 \ir queue/nack_batch.sql
+\ir queue/release_job.sql
+\ir queue/release_job_batch.sql
+\ir queue/reject_job.sql
+\ir queue/cancel_job.sql
+\ir queue/get_job.sql
 \ir queue/_extend_lease.sql
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql

@@ -1,4 +1,4 @@
-create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean)
+create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean, error text)
 returns void
 language plpgsql
 volatile
@@ -7,47 +7,69 @@ as $$
 #variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
+    freed bigint[];
 begin
     with gone as (
         delete from pgq.job as j
         where j.job_id = any(_bury.job_ids)
         returning j.*
+    ),
+
+    buried as (
+        insert into pgq.dead_job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            segment,
+            priority,
+            attempt,
+            died_at,
+            label,
+            last_error,
+            unique_key,
+            max_attempts
+        )
+        select
+            g.job_id,
+            g.queue_id,
+            g.partition_id,
+            g.log_offset,
+            g.segment,
+            g.priority,
+            g.attempt - _bury.uncounted,
+            pgq._clock(),
+            g.label,
+            case
+                when _bury.error is not null then _bury.error
+                -- A nack has said why.
+                when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
+                -- It was redriven after it had ended in the same way.
+                when right(g.last_error, length(ran_out)) = ran_out then g.last_error
+                else concat_ws(E'\n', g.last_error, ran_out)
+            end,
+            g.unique_key,
+            g.max_attempts
+        from gone as g
     )
 
-    insert into pgq.dead_job (
-        job_id,
-        queue_id,
-        partition_id,
-        log_offset,
-        segment,
-        priority,
-        attempt,
-        died_at,
-        label,
-        last_error
-    )
-    select
-        g.job_id,
-        g.queue_id,
-        g.partition_id,
-        g.log_offset,
-        g.segment,
-        g.priority,
-        g.attempt - _bury.uncounted,
-        pgq._clock(),
-        g.label,
-        case
-            -- A nack has said why.
-            when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
-            -- It was redriven after it had ended in the same way.
-            when right(g.last_error, length(ran_out)) = ran_out then g.last_error
-            else concat_ws(E'\n', g.last_error, ran_out)
-        end
-    from gone as g;
+    select array_agg(g.job_id)
+    into freed
+    from gone as g
+    where g.unique_key is not null
+        and (
+            select q.unique_until
+            from pgq.queue as q
+            where q.queue_id = g.queue_id
+        ) is distinct from 'removed';
+
+    if freed is not null then
+        perform pgq._free_keys(freed);
+    end if;
 end
 $$;
 
-comment on function pgq._bury(bigint[], integer, boolean) is
+comment on function pgq._bury(bigint[], integer, boolean, text) is
 'Moves jobs, whose rows the caller has locked, to the dead ones. uncounted: deliveries that came to
 nothing; lost: whether a lease ran out, which is added to the error of the last nack; null: where
-the row has a lease token.';
+the row has a lease token; error: what the worker says instead; null: nothing.';

@@ -12,13 +12,13 @@ begin
         select j.job_id
         from pgq.job as j
         where j.job_id = any(_bury_exhausted.job_ids)
-            and j.attempt >= _bury_exhausted.max_attempts
+            and j.attempt >= coalesce(j.max_attempts, _bury_exhausted.max_attempts)
             and j.visible_at <= _bury_exhausted.moment
         for update skip locked
     );
 
     if cardinality(exhausted) > 0 then
-        perform pgq._bury(exhausted, 0, null);
+        perform pgq._bury(exhausted, 0, null, null);
     end if;
     return cardinality(exhausted);
 end
@@ -26,4 +26,4 @@ $$;
 
 comment on function pgq._bury_exhausted(bigint[], integer, timestamptz) is
 'Of these jobs, moves those that lost their worker on their last attempt to the dead ones, and
-returns how many.';
+returns how many. max_attempts: of those that have none of their own.';

@@ -17,7 +17,7 @@ select pgq._bury_exhausted(
         from unnest(_bury_front.floor_times, _bury_front.floor_ids) with ordinality
             as f (floor_time, floor_id, place)
         cross join lateral (
-            select j.job_id, j.attempt
+            select j.job_id, j.attempt, j.max_attempts
             from pgq.job as j
             where j.queue_id = _bury_front.queue_id
                 and j.priority = f.place - 1
@@ -26,7 +26,7 @@ select pgq._bury_exhausted(
             order by j.visible_at, j.job_id
             limit 1000
         ) as k
-        where k.attempt >= _bury_front.max_attempts
+        where k.attempt >= coalesce(k.max_attempts, _bury_front.max_attempts)
         limit _bury_front.max_jobs
     ),
     _bury_front.max_attempts,

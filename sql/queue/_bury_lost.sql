@@ -18,7 +18,7 @@ begin
             where j.last_attempt
                 and j.visible_at <= _bury_lost.moment
                 -- It may have been raised since.
-                and j.attempt >= p.max_attempts
+                and j.attempt >= coalesce(j.max_attempts, p.max_attempts)
             order by j.visible_at
             limit _bury_lost.max_jobs
         ) as l

@@ -20,6 +20,12 @@ begin
         raise exception 'argument "backoff_jitter" must be from 0 to 1'
             using errcode = '22023';
     end if;
+    if _check_queue_settings.settings.unique_until collate "C"
+        not in ('finished', 'claimed', 'removed')
+    then
+        raise exception 'argument "unique_until" must be finished, claimed or removed'
+            using errcode = '22023';
+    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;

@@ -33,6 +33,7 @@ declare
     keep_until timestamptz;
     places tid[];
     leaves integer[];
+    keyed bigint[];
     first integer := 1;
     last integer;
     leaf integer;
@@ -135,20 +136,23 @@ begin
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
     -- The limits stop the scan, and so the locking, as soon as there are enough.
     if _claim_jobs.label is null then
-        select array_agg(c.place), array_agg(c.segment)
-        into places, leaves
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null)
+        into places, leaves, keyed
         from (
-            select j.place, j.segment
+            select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as place, k.segment
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
                 from pgq.job as k
                 where k.queue_id = target_id
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                     and k.visible_at <= moment
                     and (k.expires_at is null or k.expires_at > moment)
-                    and k.attempt < most_attempts
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
                 order by k.visible_at, k.job_id
                 limit wanted
                 for update skip locked
@@ -157,13 +161,16 @@ begin
         ) as c;
     else
         -- The same by the index on the label; no other index knows the negative id.
-        select array_agg(c.place), array_agg(c.segment)
-        into places, leaves
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null)
+        into places, leaves, keyed
         from (
-            select j.place, j.segment
+            select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as place, k.segment
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
                 from pgq.job as k
                 where -k.queue_id = -target_id
                     and k.label = _claim_jobs.label
@@ -171,7 +178,7 @@ begin
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                     and k.visible_at <= moment
                     and (k.expires_at is null or k.expires_at > moment)
-                    and k.attempt < most_attempts
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
                 order by k.visible_at, k.job_id
                 limit wanted
                 for update skip locked
@@ -197,7 +204,7 @@ begin
             from unnest(common_times, common_ids) with ordinality
                 as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.attempt
+                select k.attempt, k.max_attempts
                 from pgq.job as k
                 where k.queue_id = target_id
                     and k.priority = f.priority - 1
@@ -206,7 +213,7 @@ begin
                 order by k.visible_at, k.job_id
                 limit 1
             ) as j
-            where j.attempt >= most_attempts
+            where j.attempt >= coalesce(j.max_attempts, most_attempts)
         )
     then
         perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
@@ -248,7 +255,9 @@ begin
                 last_attempt,
                 lease_token,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             select
                 g.job_id,
@@ -260,10 +269,12 @@ begin
                 g.segment,
                 g.attempt + 1,
                 g.priority,
-                g.attempt + 1 >= {most_attempts},
+                g.attempt + 1 >= coalesce(g.max_attempts, {most_attempts}),
                 {token},
                 g.label,
-                g.last_error
+                g.last_error,
+                g.unique_key,
+                g.max_attempts
             from gone as g
         )
 
@@ -289,7 +300,13 @@ begin
         first := last + 1;
     end loop;
 
-    if raising then
+    if raising or keyed is not null then
+        if keyed is not null then
+            perform pgq._free_claimed(keyed);
+        end if;
+        if not raising then
+            return;
+        end if;
         if _claim_jobs.label is null or (raised_at is null and places is null) then
             perform pgq._raise_floor(target_id, moment);
         else

@@ -62,7 +62,16 @@ begin
         deleted as (
             delete from pgq.dead_job as d
             where d.job_id = any(array(select o.job_id from old as o))
-            returning d.queue_id
+            returning d.job_id, d.queue_id, d.unique_key
+        ),
+
+        freed as (
+            delete from pgq.unique_job as u
+            where u.job_id = any(array(
+                select r.job_id
+                from deleted as r
+                where r.unique_key is not null
+            ))
         )
 
         select 'dead letters removed', q.queue::text, count(*)
@@ -121,6 +130,31 @@ begin
         select e.job_id
         from having_letters as h
         inner join pgq.dead_job as e on e.queue_id = h.queue_id
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        limit batch
+    ));
+    get diagnostics removed = row_count;
+    unfinished := unfinished or removed = batch;
+
+    with recursive having_keys as (
+        (select u.queue_id from pgq.unique_job as u order by u.queue_id limit 1)
+        union all
+        select (
+            select u.queue_id
+            from pgq.unique_job as u
+            where u.queue_id > h.queue_id
+            order by u.queue_id
+            limit 1
+        )
+        from having_keys as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.unique_job as u
+    where u.job_id = any(array(
+        select v.job_id
+        from having_keys as h
+        inner join pgq.unique_job as v on v.queue_id = h.queue_id
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
         limit batch
     ));

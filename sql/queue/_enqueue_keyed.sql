@@ -8,6 +8,8 @@ create function pgq._enqueue_keyed(
     priority integer,
     labels text[],
     idempotency_keys text[],
+    unique_keys text[],
+    max_attempts integer,
     bodies bytea[]
 )
 returns setof pgq.enqueue_result
@@ -26,9 +28,11 @@ declare
     notes pgq._key_notes;
     leaders integer[];
     added record;
-    -- The jobs that were added, in their order, and the job of each place.
-    made bigint[];
+    -- The jobs that were added, or are there by their unique key, in their order.
+    made pgq.enqueue_result[];
+    -- The answer for each place.
     ids bigint[];
+    duplicates boolean[];
     rank integer := 0;
 begin
     -- The transaction id first, then the window: see _note_keys.
@@ -67,6 +71,7 @@ begin
         array_agg(g.key order by g.place) as keys,
         array_agg(g.header order by g.place) as headers,
         array_agg(g.label order by g.place) as labels,
+        array_agg(g.unique_key order by g.place) as unique_keys,
         array_agg(g.body order by g.place) as bodies
     into added
     from (
@@ -77,13 +82,14 @@ begin
             unnest(_enqueue_keyed.keys) as key,
             unnest(_enqueue_keyed.headers) as header,
             unnest(_enqueue_keyed.labels) as label,
+            unnest(_enqueue_keyed.unique_keys) as unique_key,
             unnest(_enqueue_keyed.bodies) as body
     ) as g
     where g.leader = g.place;
 
     if added.keys is not null then
         made := array(
-            select e.job_id
+            select e
             from pgq.enqueue_batch(
                 queue => _enqueue_keyed.queue,
                 payloads => case when _enqueue_keyed.bodies is null then added.payloads end,
@@ -93,15 +99,19 @@ begin
                 run_at => _enqueue_keyed.run_at,
                 priority => _enqueue_keyed.priority,
                 labels => added.labels,
+                unique_keys => added.unique_keys,
+                max_attempts => _enqueue_keyed.max_attempts,
                 bodies => case when _enqueue_keyed.bodies is not null then added.bodies end
             ) as e
         );
     end if;
 
     for place in 1 .. cardinality(leaders) loop
+        duplicates[place] := leaders[place] <> place;
         if leaders[place] = place then
             rank := rank + 1;
-            ids[place] := made[rank];
+            ids[place] := made[rank].job_id;
+            duplicates[place] := made[rank].duplicate;
         elsif leaders[place] > 0 then
             ids[place] := ids[leaders[place]];
         else
@@ -137,13 +147,7 @@ begin
     end if;
 
     return query
-    select g.job_id, g.leader <> g.place
-    from (
-        select
-            generate_series(1, cardinality(leaders)) as place,
-            unnest(leaders) as leader,
-            unnest(ids) as job_id
-    ) as g;
+    select unnest(ids), unnest(duplicates);
 end
 $$;
 
@@ -157,6 +161,8 @@ comment on function pgq._enqueue_keyed(
     integer,
     text[],
     text[],
+    text[],
+    integer,
     bytea[]
 ) is
 'The part of enqueue and enqueue_batch that knows idempotency keys: adds the jobs that are new, and

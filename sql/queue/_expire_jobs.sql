@@ -51,6 +51,15 @@ begin
         from expired as e
         inner join pgq.queue as q on q.queue_id = e.queue_id
         where q.archive
+    ),
+
+    freed as (
+        delete from pgq.unique_job as u
+        where u.job_id = any(array(
+            select e.job_id
+            from expired as e
+            where e.unique_key is not null
+        ))
     )
 
     select 'jobs expired', q.queue::text, count(*)

@@ -46,7 +46,9 @@ begin
                 last_attempt,
                 lease_token,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             select
                 g.job_id,
@@ -68,7 +70,9 @@ begin
                 g.last_attempt,
                 g.lease_token,
                 g.label,
-                g.last_error
+                g.last_error,
+                g.unique_key,
+                g.max_attempts
             from gone as g
             returning job_id
         )

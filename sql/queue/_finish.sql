@@ -85,7 +85,9 @@ begin
 
         select
             array_agg(g.job_id),
-            array_agg(row(g.*)::pgq.job) filter (where {archive} and g.segment <> {leaf})
+            array_agg(row(g.*)::pgq.job) filter (
+                where ({archive} and g.segment <> {leaf}) or g.unique_key is not null
+            )
         from gone as g
         into ended, others;
         -- end of the leaf
@@ -117,7 +119,15 @@ begin
                 o.last_error,
                 nullif(o.partition_id, store_id),
                 case when o.partition_id <> store_id then o.log_offset end
-            from unnest(others) as o;
+            from unnest(others) as o
+            where archive
+                and o.segment <> leaf;
+
+            perform pgq._free_keys(array(
+                select o.job_id
+                from unnest(others) as o
+                where o.unique_key is not null
+            ));
         end if;
 
         return query

@@ -52,13 +52,14 @@ begin
                 array_agg(j.job_id) filter (
                     where j.queue_id = note.queue_id
                     and j.attempt >= q.max_attempts
+                    and j.max_attempts is null
                     and not j.last_attempt
                 ),
                 '{}'
             )
         into seen, last_id, wanted
         from (
-            select k.job_id, k.queue_id, k.attempt, k.last_attempt
+            select k.job_id, k.queue_id, k.attempt, k.last_attempt, k.max_attempts
             from pgq.job as k
             where k.job_id > note.marked_id
             order by k.job_id

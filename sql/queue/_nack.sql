@@ -1,4 +1,10 @@
-create function pgq._nack(job_ids bigint[], lease_token uuid, delay interval, error text)
+create function pgq._nack(
+    job_ids bigint[],
+    lease_token uuid,
+    delay interval,
+    error text,
+    uncounted integer
+)
 returns setof bigint
 language plpgsql
 volatile
@@ -9,6 +15,7 @@ declare
     rest bigint[] := _nack.job_ids;
     returned bigint[];
     exhausted bigint[];
+    keyed bigint[];
 begin
     if _nack.delay is not null then
         perform pgq._check_interval('delay', _nack.delay, true);
@@ -56,7 +63,9 @@ begin
                 attempt,
                 priority,
                 label,
-                last_error
+                last_error,
+                unique_key,
+                max_attempts
             )
             select
                 g.job_id,
@@ -77,24 +86,36 @@ begin
                     interval '0'
                 ),
                 g.segment,
-                g.attempt,
+                g.attempt - _nack.uncounted,
                 g.priority,
                 g.label,
-                coalesce(_nack.error, g.last_error)
+                coalesce(_nack.error, g.last_error),
+                g.unique_key,
+                g.max_attempts
             from gone as g
             returning
                 job_id,
-                attempt >= (
-                    select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id
+                unique_key,
+                attempt >= coalesce(
+                    max_attempts,
+                    (select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id)
                 ) as exhausted
         )
 
-        select array_agg(b.job_id), array_agg(b.job_id) filter (where b.exhausted)
-        into returned, exhausted
+        select
+            array_agg(b.job_id),
+            array_agg(b.job_id) filter (where b.exhausted),
+            array_agg(b.job_id) filter (
+                where b.unique_key is not null and b.exhausted is not true
+            )
+        into returned, exhausted, keyed
         from given_back as b;
 
         if exhausted is not null then
-            perform pgq._bury(exhausted, 0, false);
+            perform pgq._bury(exhausted, 0, false, null);
+        end if;
+        if keyed is not null then
+            perform pgq._return_keys(keyed);
         end if;
 
         return query
@@ -112,6 +133,6 @@ begin
 end
 $$;
 
-comment on function pgq._nack(bigint[], uuid, interval, text) is
+comment on function pgq._nack(bigint[], uuid, interval, text, integer) is
 'Gives jobs whose lease token is current back to their queue, or to the dead ones when their
-attempts are used up, and returns their ids.';
+attempts are used up, and returns their ids. uncounted: 1 where this attempt does not count.';

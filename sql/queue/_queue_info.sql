@@ -20,7 +20,8 @@ select
     q.paused,
     q.created_at,
     q.updated_at,
-    q.idempotency_window
+    q.idempotency_window,
+    q.unique_until
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;

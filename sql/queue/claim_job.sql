@@ -35,6 +35,9 @@ declare
     job_error text;
     was_leased boolean;
     keep_until timestamptz;
+    job_key text;
+    job_attempts integer;
+    special boolean;
 begin
     if claim_job.lease is not null then
         perform pgq._check_interval('lease', claim_job.lease, false);

@@ -11,6 +11,7 @@ create function pgq.create_queue(
     archive boolean default null,
     notify boolean default null,
     idempotency_window interval default null,
+    unique_until text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -57,6 +58,7 @@ begin
     settings.archive := coalesce(create_queue.archive, true);
     settings.notify := coalesce(create_queue.notify, false);
     settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
+    settings.unique_until := coalesce(create_queue.unique_until, 'finished');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -87,7 +89,8 @@ begin
                 'backoff_jitter', create_queue.backoff_jitter,
                 'archive', create_queue.archive,
                 'notify', create_queue.notify,
-                'idempotency_window', create_queue.idempotency_window
+                'idempotency_window', create_queue.idempotency_window,
+                'unique_until', create_queue.unique_until
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -114,7 +117,8 @@ begin
         notify,
         created_at,
         updated_at,
-        idempotency_window
+        idempotency_window,
+        unique_until
     )
     values (
         settings.queue,
@@ -133,7 +137,8 @@ begin
         settings.notify,
         pgq._clock(),
         pgq._clock(),
-        settings.idempotency_window
+        settings.idempotency_window,
+        settings.unique_until
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -155,6 +160,7 @@ begin
             create_queue.archive,
             create_queue.notify,
             create_queue.idempotency_window,
+            create_queue.unique_until,
             create_queue.no_limit
         ) as c;
         return;
@@ -205,6 +211,7 @@ comment on function pgq.create_queue(
     boolean,
     boolean,
     interval,
+    text,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -215,12 +222,15 @@ retention: how long dead letters are kept, counted from when they died, and fini
 from when they were enqueued; by default 14 days. backoff: the delay before the first retry, by
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
-or that expires, is noted among the archived ones, which is the default. notify: an enqueue notifies
-the channel pgq_queue with the queue''s name; off by default. idempotency_window: how long an
-idempotency key stands for the job that it was given with, from 1 second to 366 days; by default
-1 day; queues and topics with one window share their storage. no_limit: names of settings that shall
-have no limit: max_attempts, job_ttl, retention. So that it can be called at each start of an
-application, settings that are not given are not compared.
+or that expires or is cancelled, is noted among the archived ones, which is the default. notify: an
+enqueue notifies the channel pgq_queue with the queue''s name; off by default. idempotency_window:
+how long an idempotency key stands for the job that it was given with, from 1 second to 366 days; by
+default 1 day; queues and topics with one window share their storage. unique_until: how long a job
+keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
+purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter
+does so too, until it is redriven and finished, or purged, or removed by retention. no_limit: names
+of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
+each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

@@ -64,6 +64,8 @@ begin
                 and j.job_id <= newest_id
         );
     end loop;
+    delete from pgq.unique_job as u
+    where u.queue_id = target.queue_id;
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 

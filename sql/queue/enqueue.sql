@@ -8,6 +8,8 @@ create function pgq.enqueue(
     priority integer default 0,
     label text default null,
     idempotency_key text default null,
+    unique_key text default null,
+    max_attempts integer default null,
     body bytea default null
 )
 returns setof pgq.enqueue_result
@@ -30,6 +32,7 @@ declare
     usual boolean;
     moment timestamptz;
     due_at timestamptz;
+    holder_id bigint;
     added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -40,12 +43,18 @@ begin
         or coalesce(enqueue.priority, 0) <> 0
         or enqueue.label is not null
         or enqueue.idempotency_key is not null
+        or enqueue.unique_key is not null
+        or enqueue.max_attempts is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
         perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
         perform pgq._check_label(enqueue.label collate "C");
+        perform pgq._check_unique_key(enqueue.unique_key collate "C");
+        if enqueue.max_attempts is not null then
+            perform pgq._check_count('max_attempts', enqueue.max_attempts, 1, 2147483647);
+        end if;
 
         if enqueue.idempotency_key is not null then
             perform pgq._check_idempotency_keys(
@@ -63,6 +72,8 @@ begin
                 enqueue.priority,
                 array[enqueue.label],
                 array[enqueue.idempotency_key],
+                array[enqueue.unique_key],
+                enqueue.max_attempts,
                 case when enqueue.body is not null then array[enqueue.body] end
             ) as k;
             return;
@@ -89,7 +100,10 @@ begin
         pgq._clock(),
         nextval('pgq.job_id'),
         false,
-        enqueue.delay is null and enqueue.run_at is null and not q.notify
+        enqueue.delay is null
+        and enqueue.run_at is null
+        and enqueue.unique_key is null
+        and not q.notify
     into
         target_id,
         store_id,
@@ -112,6 +126,16 @@ begin
                 enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
             );
         end if;
+        if enqueue.unique_key is not null then
+            holder_id := pgq._take_key(
+                target_id, enqueue.unique_key collate "C", added.job_id, true
+            );
+            if holder_id <> added.job_id then
+                return query
+                select holder_id, true;
+                return;
+            end if;
+        end if;
         -- Heard when this transaction commits.
         perform pg_notify('pgq_queue', q.queue)
         from pgq.queue as q
@@ -129,7 +153,9 @@ begin
         segment,
         attempt,
         priority,
-        label
+        label,
+        unique_key,
+        max_attempts
     )
     values (
         added.job_id,
@@ -141,7 +167,9 @@ begin
         leaf,
         0,
         coalesce(enqueue.priority, 0),
-        enqueue.label
+        enqueue.label,
+        enqueue.unique_key,
+        enqueue.max_attempts
     );
 
     -- for the leaf: leaf
@@ -165,7 +193,7 @@ end
 $$;
 
 comment on function pgq.enqueue(
-    text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, bytea
+    text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, text, integer, bytea
 ) is
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
@@ -174,7 +202,10 @@ of a lower priority number (0 to 9) go first, then those that are due longer. la
 for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
 characters) stands for the job that it was given with first, for the idempotency_window of the
 queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
-are, and returns that job''s id as a duplicate. It waits for a transaction that is adding that job.
+are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters): where the queue
+has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
+long a job keeps others out is the queue''s unique_until. An enqueue of the same key in another
+transaction is waited for. max_attempts: of this job, instead of what the queue says now or later.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';

@@ -8,6 +8,8 @@ create function pgq.enqueue_batch(
     priority integer default 0,
     labels text[] default null,
     idempotency_keys text[] default null,
+    unique_keys text[] default null,
+    max_attempts integer default null,
     bodies bytea[] default null
 )
 returns setof pgq.enqueue_result
@@ -33,6 +35,7 @@ declare
     visible_at timestamptz;
     size integer;
     ids bigint[];
+    holders bigint[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -42,10 +45,18 @@ begin
         enqueue_batch.bodies
     );
     perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
-    if enqueue_batch.labels is not null or enqueue_batch.idempotency_keys is not null then
+    if enqueue_batch.labels is not null then
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
-
+    end if;
+    if enqueue_batch.idempotency_keys is not null
+        or enqueue_batch.unique_keys is not null
+        or enqueue_batch.max_attempts is not null
+    then
+        perform pgq._check_unique_keys(enqueue_batch.unique_keys collate "C", size);
+        perform pgq._check_count(
+            'max_attempts', coalesce(enqueue_batch.max_attempts, 1), 1, 2147483647
+        );
         perform pgq._check_idempotency_keys(
             'idempotency_keys', enqueue_batch.idempotency_keys collate "C", size
         );
@@ -62,6 +73,8 @@ begin
                 enqueue_batch.priority,
                 enqueue_batch.labels,
                 enqueue_batch.idempotency_keys,
+                enqueue_batch.unique_keys,
+                enqueue_batch.max_attempts,
                 enqueue_batch.bodies
             ) as k;
             return;
@@ -110,6 +123,50 @@ begin
         from generate_series(1, size)
     );
 
+    if enqueue_batch.unique_keys is not null then
+        holders := pgq._take_keys(
+            target_id, enqueue_batch.unique_keys collate "C", ids, true
+        );
+
+        return query
+        select h.holder_id, h.holder_id <> h.job_id
+        from unnest(holders, ids) with ordinality as h (holder_id, job_id, place)
+        order by h.place;
+
+        -- From here on, what is new.
+        if holders <> ids then
+            select
+                coalesce(array_agg(b.job_id order by b.place), '{}'),
+                array_agg(b.key order by b.place),
+                array_agg(b.header order by b.place),
+                array_agg(b.payload order by b.place),
+                array_agg(b.label order by b.place),
+                array_agg(b.unique_key order by b.place),
+                array_agg(b.body order by b.place)
+            into
+                ids,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            from unnest(
+                ids,
+                holders,
+                enqueue_batch.keys,
+                enqueue_batch.headers,
+                enqueue_batch.payloads,
+                enqueue_batch.labels,
+                enqueue_batch.unique_keys,
+                enqueue_batch.bodies
+            ) with ordinality
+                as b (job_id, holder_id, key, header, payload, label, unique_key, body, place)
+            where b.job_id = b.holder_id;
+            notify := notify and cardinality(ids) > 0;
+        end if;
+    end if;
+
     -- for the leaf: leaf
     insert into pgq.message_{leaf} (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -135,7 +192,9 @@ begin
         segment,
         attempt,
         priority,
-        label
+        label,
+        unique_key,
+        max_attempts
     )
     select
         b.job_id,
@@ -147,15 +206,19 @@ begin
         leaf,
         0,
         coalesce(enqueue_batch.priority, 0),
-        b.label
+        b.label,
+        b.unique_key,
+        enqueue_batch.max_attempts
     from (
         select
             unnest(ids) as job_id,
-            unnest(enqueue_batch.labels) as label
+            unnest(enqueue_batch.labels) as label,
+            unnest(enqueue_batch.unique_keys) as unique_key
     ) as b;
 
     return query
-    select unnest(ids), false;
+    select unnest(ids), false
+    where holders is null;
 
     if notify then
         perform pg_notify('pgq_queue', enqueue_batch.queue);
@@ -164,13 +227,25 @@ end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], text[], bytea[]
+    text,
+    jsonb[],
+    text[],
+    jsonb[],
+    interval,
+    timestamptz,
+    integer,
+    text[],
+    text[],
+    text[],
+    integer,
+    bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
-Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels and idempotency_keys are
-optional and of the same length; delay, run_at and priority are those of all. An idempotency key may
-be null: none. For a job whose key was given before, see enqueue, or stands further in front in the
-array, nothing is added, and its row has the id of the first one. An empty array adds nothing.
+Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
+unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
+of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
+job (see enqueue), be it of a job further in front in the array, is not added, and its row has the
+id of the job that it repeats. An empty array adds nothing.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -39,6 +39,9 @@ declare
     job_error text;
     was_leased boolean;
     keep_until timestamptz;
+    job_key text;
+    job_attempts integer;
+    special boolean;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;

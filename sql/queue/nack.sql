@@ -21,7 +21,9 @@ begin
 
     return exists (
         select
-        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C")
+        from pgq._nack(
+            array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C", 0
+        )
     );
 end
 $$;

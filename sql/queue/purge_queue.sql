@@ -20,6 +20,8 @@ declare
     newest_id bigint;
     gone bigint;
     removed bigint := 0;
+    freed bigint[];
+    keyed bigint[] := '{}';
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -56,13 +58,20 @@ begin
                     and j.job_id <= newest_id
                 order by j.job_id
                 for update
+            ),
+
+            purged as (
+                delete from pgq.job as j
+                using doomed as d
+                where j.job_id = d.job_id
+                returning j.job_id, j.unique_key
             )
 
-            delete from pgq.job as j
-            using doomed as d
-            where j.job_id = d.job_id;
-            get diagnostics gone = row_count;
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
             removed := removed + gone;
+            keyed := keyed || freed;
         end if;
 
         with doomed as materialized (
@@ -71,13 +80,20 @@ begin
             where d.queue_id = target_id
             order by d.job_id
             for update
+        ),
+
+        purged as (
+            delete from pgq.dead_job as d
+            using doomed as g
+            where d.job_id = g.job_id
+            returning d.job_id, d.unique_key
         )
 
-        delete from pgq.dead_job as d
-        using doomed as g
-        where d.job_id = g.job_id;
-        get diagnostics gone = row_count;
+        select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+        into gone, freed
+        from purged as p;
         removed := removed + gone;
+        keyed := keyed || freed;
 
         exit when purge_queue.all_jobs is not true
             or not exists (
@@ -88,6 +104,8 @@ begin
             );
     end loop;
 
+    -- When it waits for no job any more: an enqueue may wait for these keys.
+    perform pgq._free_keys(keyed);
     return removed;
 end
 $$;

@@ -18,6 +18,8 @@ as $$
 declare
     target pgq.queue;
     letters bigint[];
+    keyed bigint[];
+    unique_keys text[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -44,7 +46,12 @@ begin
 
     -- In the order of their ids, as everywhere where several are locked.
     letters := case
-        when redrive.job_id is not null then array[redrive.job_id]
+        when redrive.job_id is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.job_id = redrive.job_id
+            for update
+        )
         else array(
             select d.job_id
             from pgq.dead_job as d
@@ -53,6 +60,28 @@ begin
             for update
         )
     end;
+
+    -- A letter whose unique key another job has stays where it is.
+    select
+        array_agg(d.job_id),
+        array_agg(d.unique_key)
+    into keyed, unique_keys
+    from pgq.dead_job as d
+    where d.job_id = any(letters)
+        and d.queue_id + 0 = target.queue_id
+        and d.unique_key is not null;
+    if keyed is not null then
+        letters := array(
+            select r.job_id
+            from unnest(letters) as r (job_id)
+            except
+            select k.job_id
+            from unnest(
+                keyed, pgq._take_keys(target.queue_id, unique_keys, keyed, false)
+            ) as k (job_id, holder_id)
+            where k.holder_id <> k.job_id
+        );
+    end if;
 
     -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
     -- index, for the same reason.
@@ -74,7 +103,9 @@ begin
         attempt,
         priority,
         label,
-        last_error
+        last_error,
+        unique_key,
+        max_attempts
     )
     select
         r.job_id,
@@ -87,7 +118,9 @@ begin
         0,
         r.priority,
         r.label,
-        r.last_error
+        r.last_error,
+        r.unique_key,
+        r.max_attempts
     from revived as r;
     get diagnostics redriven = row_count;
 
@@ -98,6 +131,8 @@ $$;
 comment on function pgq.redrive(text, bigint, boolean) is
 'Puts dead letters back into their queue and returns how many.
 job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
-before them and the whole job_ttl from now on. 0: the job is not a dead letter of this queue.
+before them and the whole job_ttl from now on. A letter stays one while another job has its
+unique_key: two unfinished jobs of one key there are never. 0: the job is not a dead letter of this
+queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
 or both, 25001 not under READ COMMITTED.';

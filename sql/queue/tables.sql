@@ -17,7 +17,8 @@ create table pgq.queue (
     paused boolean not null default false,
     created_at timestamptz not null,
     updated_at timestamptz not null,
-    idempotency_window interval not null default '1 day'
+    idempotency_window interval not null default '1 day',
+    unique_until text collate "C" not null default 'finished'
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -36,13 +37,15 @@ comment on column pgq.queue.backoff is 'Delay before the first retry; each furth
 comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
 comment on column pgq.queue.archive is
-'Whether a job that ack finishes, or that expires, is noted in job_archive.';
+'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
 comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue.created_at is 'When it was made.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
 comment on column pgq.queue.idempotency_window is
 'How long an idempotency key stands for the job that it was given with.';
+comment on column pgq.queue.unique_until is
+'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -82,7 +85,9 @@ create table pgq.job (
     last_attempt boolean not null default false,
     lease_token uuid,
     label text collate "C",
-    last_error text
+    last_error text,
+    unique_key text collate "C",
+    max_attempts integer
 )
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
@@ -106,12 +111,16 @@ comment on column pgq.job.segment is 'The segment that holds its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job.last_attempt is
-'Whether this attempt is the last one that its queue allowed when it was claimed.';
+'Whether this attempt is the last one that was allowed when it was claimed.';
 comment on column pgq.job.visible_at is 'From when on it may be claimed.';
 comment on column pgq.job.lease_token is
-'The token of the claim that has it; null: never claimed, or nacked.';
+'The token of the claim that has it; null: never claimed, or given back.';
 comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
 comment on column pgq.job.last_error is 'The error that the last nack gave.';
+comment on column pgq.job.unique_key is
+'The key of which unique_job allows one job in its queue; null: none.';
+comment on column pgq.job.max_attempts is
+'Attempts before it is dead; null: what its queue says.';
 
 create table pgq.dead_job (
     job_id bigint primary key,
@@ -123,7 +132,9 @@ create table pgq.dead_job (
     attempt integer not null,
     died_at timestamptz not null,
     label text collate "C",
-    last_error text
+    last_error text,
+    unique_key text collate "C",
+    max_attempts integer
 );
 
 create index dead_job_queue on pgq.dead_job (queue_id, died_at);
@@ -136,6 +147,26 @@ comment on column pgq.dead_job.attempt is 'How many attempts it had.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
 'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+comment on column pgq.dead_job.unique_key is
+'The key that it had as a job; it takes it again when it is redriven.';
+comment on column pgq.dead_job.max_attempts is 'See job.';
+
+-- Whoever ends a job, or takes its key away, holds the row of the job: so the row here is locked by
+-- nobody else, and nobody waits for it but an enqueue that wants the key.
+create table pgq.unique_job (
+    queue_id bigint not null,
+    unique_key text collate "C" not null,
+    job_id bigint not null,
+    primary key (queue_id, unique_key)
+);
+
+create index unique_job_id on pgq.unique_job (job_id);
+
+comment on table pgq.unique_job is
+'Which job has a unique key of a queue, and keeps others of that key out.';
+comment on column pgq.unique_job.unique_key is 'The key.';
+comment on column pgq.unique_job.job_id is
+'The job; a dead letter only where the queue says unique_until removed.';
 
 create table pgq.job_archive (
     job_id bigint not null,
@@ -153,10 +184,11 @@ create table pgq.job_archive (
 partition by list (segment);
 
 comment on table pgq.job_archive is
-'Jobs that were finished or have expired; a leaf is truncated together with the segment that holds
-the payloads.';
-comment on column pgq.job_archive.ended_at is 'When it was finished or expired.';
-comment on column pgq.job_archive.outcome is 'acked, expired, or what archive_job was told.';
+'Jobs that were finished or cancelled or have expired; a leaf is truncated together with the segment
+that holds the payloads.';
+comment on column pgq.job_archive.ended_at is 'When it was finished or cancelled, or expired.';
+comment on column pgq.job_archive.outcome is
+'acked, expired, cancelled, or what archive_job was told.';
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
 'The error of the last nack before it was finished.';

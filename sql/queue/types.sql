@@ -13,7 +13,8 @@ create type pgq.queue_info as (
     paused boolean,
     created_at timestamptz,
     updated_at timestamptz,
-    idempotency_window interval
+    idempotency_window interval,
+    unique_until text
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -32,13 +33,16 @@ comment on column pgq.queue_info.backoff_max is 'The longest delay before a retr
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
 comment on column pgq.queue_info.archive is
-'Whether a job that ack finishes, or that expires, is noted among the archived ones.';
+'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived
+ones.';
 comment on column pgq.queue_info.notify is 'Whether an enqueue notifies the channel pgq_queue.';
 comment on column pgq.queue_info.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_info.created_at is 'When it was made.';
 comment on column pgq.queue_info.updated_at is 'When its settings last changed.';
 comment on column pgq.queue_info.idempotency_window is
 'How long an idempotency key stands for the job that it was given with.';
+comment on column pgq.queue_info.unique_until is
+'How long a job keeps others of its unique_key out: until it is finished, claimed or removed.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -57,7 +61,8 @@ create type pgq.claimed_job as (
 comment on type pgq.claimed_job is 'A job that the caller has until its lease ends.';
 comment on column pgq.claimed_job.job_id is 'Its id.';
 comment on column pgq.claimed_job.lease_token is
-'What ack, nack, archive_job and extend_lease ask for; one token for all jobs of a claim.';
+'What ack, nack, release_job, reject_job, archive_job and extend_lease ask for; one token for all
+jobs of a claim.';
 comment on column pgq.claimed_job.attempt is 'Which attempt this is, from 1.';
 comment on column pgq.claimed_job.leased_until is 'When another worker may get it.';
 comment on column pgq.claimed_job.enqueued_at is 'When it was enqueued.';
@@ -68,6 +73,51 @@ comment on column pgq.claimed_job.headers is 'Its headers, a JSON object; null: 
 comment on column pgq.claimed_job.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.claimed_job.body is 'Its content as raw bytes; null when it has a payload.';
 
+create type pgq.job_info as (
+    job_id bigint,
+    queue text,
+    state text,
+    priority integer,
+    attempt integer,
+    max_attempts integer,
+    enqueued_at timestamptz,
+    due_at timestamptz,
+    leased_until timestamptz,
+    expires_at timestamptz,
+    died_at timestamptz,
+    label text,
+    unique_key text,
+    last_error text,
+    key text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.job_info is 'A job that is not finished, or a dead letter.';
+comment on column pgq.job_info.job_id is 'Its id.';
+comment on column pgq.job_info.queue is 'Its queue.';
+comment on column pgq.job_info.state is
+'ready, leased, delayed, expired or dead; see queue_stats.';
+comment on column pgq.job_info.priority is '0 (first) to 9 (last).';
+comment on column pgq.job_info.attempt is 'How many attempts it had, with the one under way.';
+comment on column pgq.job_info.max_attempts is 'Attempts before it is dead; null: no limit.';
+comment on column pgq.job_info.enqueued_at is 'When it was enqueued.';
+comment on column pgq.job_info.due_at is
+'From when on it may be claimed; null: a worker has it, or it is dead.';
+comment on column pgq.job_info.leased_until is
+'When another worker may get it; null: no worker has it.';
+comment on column pgq.job_info.expires_at is
+'From then on it is never claimed; null: no such time.';
+comment on column pgq.job_info.died_at is 'When it became a dead letter; null: it is none.';
+comment on column pgq.job_info.label is 'Its label; null: none.';
+comment on column pgq.job_info.unique_key is 'Its unique_key; null: none.';
+comment on column pgq.job_info.last_error is 'The error of the last nack; null: none.';
+comment on column pgq.job_info.key is 'Its key; null: none.';
+comment on column pgq.job_info.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.job_info.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.job_info.body is 'Its content as raw bytes; null when it has a payload.';
+
 create type pgq.enqueue_result as (
     job_id bigint,
     duplicate boolean
@@ -76,7 +126,7 @@ create type pgq.enqueue_result as (
 comment on type pgq.enqueue_result is 'A job that was enqueued, now or before.';
 comment on column pgq.enqueue_result.job_id is 'Its id.';
 comment on column pgq.enqueue_result.duplicate is
-'Whether it had been enqueued before, with the same idempotency key, and has this id since then.';
+'Whether nothing was added: this job had been enqueued before.';
 
 create type pgq.effect_state as (
     state text,

@@ -111,13 +111,15 @@ left join pgq.message as m
     and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
-'Jobs that were finished or have expired, until they are older than the retention of their queue.';
+'Jobs that were finished or cancelled or have expired, until they are older than the retention of
+their queue.';
 comment on column pgq.archived_jobs.queue is 'The queue.';
 comment on column pgq.archived_jobs.job_id is 'The id of the job.';
-comment on column pgq.archived_jobs.outcome is 'acked, expired, or what archive_job was told.';
+comment on column pgq.archived_jobs.outcome is
+'acked, expired, cancelled, or what archive_job was told.';
 comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
-comment on column pgq.archived_jobs.ended_at is 'When it was finished or expired.';
+comment on column pgq.archived_jobs.ended_at is 'When it was finished or cancelled, or expired.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';

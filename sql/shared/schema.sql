@@ -10,7 +10,8 @@
 -- A queue hands each job to one worker at a time. enqueue stores the payload as a message and a
 -- narrow row in job that points at it; claim_job leases jobs that are due by moving visible_at
 -- ahead; ack, nack and archive_job need the lease token that the claim gave out. visible_at alone
--- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism.
+-- says when a job may be claimed: a delay, a lease, a retry and a lost worker are one mechanism. A
+-- unique key is a row in unique_job, which whatever ends the job that has it removes.
 --
 -- A schedule is a row that knows its next tick. run_schedules, which anybody may call, locks what
 -- is due, enqueues or publishes it and moves the next tick ahead, all in one transaction.

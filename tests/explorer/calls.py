@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import explorer.tick_calls  # noqa: F401  it registers them
+import explorer.ending_calls  # noqa: F401  it registers them
+import explorer.tick_calls
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
 from explorer.registry import CALLS, Call, call
 from explorer.script import written
@@ -375,7 +376,7 @@ def sql_of(name: str, arguments: Arguments) -> str:
     if name in OWN:
         return OWN[name].format(**texts)
     listed = ", ".join(f"{key} => {text}" for key, text in texts.items())
-    return f"select * from pgq.{name}({listed})"
+    return f"select * from pgq.{name.removesuffix('_unique')}({listed})"
 
 
 def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tuple[str, Arguments]]:
@@ -384,7 +385,11 @@ def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tup
         token = rows[0]["lease_token"]
         for row in rows:
             yield "job", {"job_id": row["job_id"], "lease_token": token}
+            yield "id", {"job_id": row["job_id"]}
         yield "jobs", {"job_ids": [row["job_id"] for row in rows], "lease_token": token}
+    elif rows and {"job_id", "duplicate"} <= rows[0].keys():
+        for row in rows:
+            yield "id", {"job_id": row["job_id"]}
     elif name == "poll" and rows:
         lease = {
             "topic": arguments["topic"],

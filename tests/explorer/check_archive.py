@@ -9,8 +9,10 @@ from explorer.script import written
 
 __all__ = ["check_archive"]
 
-OUTCOMES = {"archive_job": "archived", "archive_job_batch": "archived"}
-"""What is noted by calls that archive whatever the queue says; all others note that it is acked."""
+ALWAYS = ("archive_job", "archive_job_batch")
+"""They archive whatever the queue says."""
+OUTCOMES = {**dict.fromkeys(ALWAYS, "archived"), "cancel_job": "cancelled"}
+"""What is noted by these; all others note that it is acked."""
 
 
 def check_archive(queue: Queue, archives: bool, link: Link) -> None:
@@ -46,7 +48,7 @@ def _check_finished(queue: Queue, job: Job, rows: list[Row], archives: bool) -> 
     event = job.finished[0]
     expected = OUTCOMES.get(event.call, "acked")
     told = f"{event.statement} finished job {job.job_id} ({job.number})"
-    if not archives and event.call not in OUTCOMES:
+    if not archives and event.call not in ALWAYS:
         if rows:
             _violate(queue, "archived unasked", f"{told} in a queue that does not archive: {rows}")
         return
@@ -55,7 +57,10 @@ def _check_finished(queue: Queue, job: Job, rows: list[Row], archives: bool) -> 
     if not rows and not queue.may_be_out_of_the_archive(job):
         _violate(queue, "not archived", told)
     for row in rows:
-        if row["outcome"] != expected or row["attempt"] not in {c.attempt for c in job.claims}:
+        attempts = {c.attempt for c in job.claims}
+        if event.call == "cancel_job":  # it may wait, for the first time or after a release
+            attempts |= {0, *(attempt - 1 for attempt in attempts)}
+        if row["outcome"] != expected or row["attempt"] not in attempts:
             _violate(queue, "archived wrongly", f"{told}: {row}")
 
 

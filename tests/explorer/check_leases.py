@@ -7,11 +7,11 @@ from explorer.history import Event, History
 
 __all__ = ["check_leases"]
 
-LEASED = ("ack", "archive_job", "extend_lease", "nack")
+LEASED = ("ack", "archive_job", "extend_lease", "nack", "reject_job", "release_job")
 """They name a job under its token, alone or as a batch, and say whether it was held under it."""
 
 TAKING = ("purge_queue", "drop_queue")
-LEAVING = ("extend_lease", *EFFECTS)
+LEAVING = ("extend_lease", "get_job", *EFFECTS)
 """They name a job, and leave it to its worker."""
 
 

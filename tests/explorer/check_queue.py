@@ -38,6 +38,15 @@ def _check_claims(queue: Queue) -> None:
         for event in history.committed("nack_batch")
         for row in event.rows
     }
+    released = {
+        (event.arguments["job_id"], event.arguments["lease_token"])
+        for event in history.committed("release_job")
+        if event.rows[0]["release_job"]
+    } | {
+        (row["job_id"], event.arguments["lease_token"])
+        for event in history.committed("release_job_batch")
+        for row in event.rows
+    }
     redriven = any(next(iter(e.rows[0].values())) for e in queue.since_cut("redrive"))
     extended: dict[tuple[int, str], int] = {}
     for event in history.committed("extend_lease"):
@@ -57,10 +66,13 @@ def _check_claims(queue: Queue) -> None:
             until = least + LONG_LEASE[before.event.arguments["lease"]] - SLACK
             until = max(until, extended.get(held, until))
             _, most = history.clock(after.event.started, after.event.ended)
-            if most < until and held not in given_back:
+            if most < until and held not in given_back | released:
                 history.violate("two leases", told)
-            if after.attempt <= before.attempt and not redriven and not _tied(before, after):
-                history.violate("attempts", f"{told}: attempt {after.attempt} is not a later one")
+            later = after.attempt > before.attempt
+            if held in released:
+                later = after.attempt == before.attempt
+            if not (later or redriven or _tied(before, after)):
+                history.violate("attempts", f"{told}: attempt {after.attempt} is the wrong one")
         for claimed in job.claims:
             if any(e.order[:2] < claimed.event.order[:2] for e in job.finished):
                 history.violate(

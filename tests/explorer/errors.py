@@ -17,8 +17,8 @@ _CODE = re.compile(r"^\| ([0-9A-Z]{5}) \|", re.MULTILINE)
 READ_COMMITTED_ONLY = {"cleanup", "commit_write", "purge_queue", "redrive"}
 """They raise 25001 above READ COMMITTED, and nothing else does."""
 
-TRUNCATED = {"consume", "poll"}
-"""They may raise 40001 under READ COMMITTED too, when retention removes what they read."""
+TRUNCATED = {"consume", "poll", "get_job"}
+"""They may raise 40001 under READ COMMITTED too, when cleanup removes or moves what they read."""
 
 
 @cache

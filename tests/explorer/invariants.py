@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from explorer.check_effects import check_effects
+from explorer.check_endings import check_endings
 from explorer.check_groups import check_groups
 from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
@@ -29,6 +30,7 @@ def check(history: History, link: Link) -> None:
     check_leases(history)
     check_effects(history, link)
     check_keys(history)
+    check_endings(history, link)
     _check_segments(history, link)
     topics = check_topics(history, link)
     # late enough for every lease and every delay, too early for most retentions

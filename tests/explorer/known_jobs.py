@@ -20,8 +20,9 @@ FINISHED: dict[str, Callable[[Event], list[int]]] = {
     "ack_batch": lambda e: [row["job_id"] for row in e.rows],
     "archive_job_batch": lambda e: [row["job_id"] for row in e.rows],
     "finish_and_claim": lambda e: e.arguments.get("job_ids") or [],
+    "cancel_job": lambda e: [e.arguments["job_id"]] if e.rows[0]["cancel_job"] else [],
 }
-"""The jobs that a call has finished, by its answer."""
+"""The jobs that a call has finished or cancelled, by its answer."""
 
 
 @dataclass
@@ -67,7 +68,8 @@ class Queue:
                 return True
         history = self.history
         settings = self.since_cut("create_queue", "alter_queue")
-        if job.claims and any(e.rows[0]["max_attempts"] is not None for e in settings):
+        dies = any(e.rows[0]["max_attempts"] is not None for e in settings)
+        if job.claims and (dies or history.committed("enqueue_unique", "reject_job")):
             begun = min(claimed.event.started for claimed in job.claims)
             passed = history.passed(begun, history.last_cleanup())
             if passed >= self._shortest("retention", job) - MARGIN:
@@ -95,14 +97,9 @@ class Queue:
 
 
 def note_jobs(queue: Queue) -> None:
-    for event in queue.since_cut("enqueue"):
-        if event.rows[0]["duplicate"]:
-            continue
-        job = Job(event.numbers[0], event, event.rows[0]["job_id"])
-        queue.jobs[job.number] = job
-    for event in queue.since_cut("enqueue_batch"):
-        ids = [row["job_id"] for row in event.rows]
-        if len(ids) != len(event.numbers):
+    calls = ("enqueue", "enqueue_unique", "enqueue_batch", "enqueue_batch_unique")
+    for event in queue.since_cut(*calls):
+        if len(event.rows) != len(event.numbers):
             queue.history.violate("wrong answer", f"{event.statement}: {event.answer}")
         for number, row in zip(event.numbers, event.rows):
             if not row["duplicate"]:
@@ -113,7 +110,7 @@ def note_jobs(queue: Queue) -> None:
 
 
 def note_claims(queue: Queue) -> None:
-    by_id: dict[int, Job] = {}
+    by_id = {job.job_id: job for job in queue.jobs.values() if job.job_id is not None}
     for event in queue.since_cut():
         if not (event.rows and {"job_id", "lease_token", "attempt"} <= event.rows[0].keys()):
             continue

@@ -216,6 +216,56 @@ FAULTS = {
         ("queue",),
         frozenset({"refused"}),
     ),
+    "a key that a look finds free": Fault(
+        "_take_key",
+        """
+        declare
+            holder_id bigint;
+        begin
+            select u.job_id into holder_id from pgq.unique_job as u
+            where u.queue_id = _take_key.queue_id and u.unique_key = _take_key.unique_key;
+            if not found then
+                insert into pgq.unique_job
+                values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
+                on conflict do nothing;
+            end if;
+            return coalesce(holder_id, _take_key.job_id);
+        end
+        """,
+        ("queue", "endings"),
+        frozenset({"two of a key", "key not held", "stale duplicate"}),
+    ),
+    "a cancel that leaves the key": Fault(
+        "cancel_job",
+        """
+        begin
+            update pgq.job as j set unique_key = null where j.job_id = cancel_job.job_id;
+            return {true}(cancel_job.job_id);
+        end
+        """,
+        ("queue", "endings"),
+        frozenset({"loose key", "stale duplicate"}),
+    ),
+    "a cancel that leaves the job": Fault(
+        "cancel_job",
+        """
+        begin
+            return exists (select from pgq.job as j where j.job_id = cancel_job.job_id);
+        end
+        """,
+        ("queue", "endings"),
+        frozenset({"job twice", "not archived"}),
+    ),
+    "a release that counts": Fault(
+        "release_job",
+        """
+        begin
+            return pgq.nack(release_job.job_id, release_job.lease_token, '0');
+        end
+        """,
+        ("queue", "endings"),
+        frozenset({"attempts"}),
+    ),
     "an effect that is begun again": Fault(
         "begin_effect",
         """

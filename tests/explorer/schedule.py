@@ -8,6 +8,7 @@ from functools import cache
 
 from explorer.calls import CALLS, Call
 from explorer.draw import JOB_TTLS, RETENTIONS, Draw
+from explorer.ending_calls import MODES
 from explorer.script import HOUSE, LEVELS, Step, Trial
 from explorer.tick_calls import TICKS
 
@@ -95,6 +96,7 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 no_limit=["max_attempts"] if attempts is None else None,
                 backoff="0",
                 archive=draw.some(0.7),
+                unique_until=rng.choice(MODES) if "endings" in areas else None,
             )
     if "ticks" in areas:
         house("create_queue", queue=TICKS, no_limit=["retention", "job_ttl"])
@@ -164,6 +166,8 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (4, frozenset({"log"})),
     (4, frozenset({"queue"})),
     (2, frozenset({"queue", "effects"})),
+    (4, frozenset({"queue", "endings"})),
+    (1, frozenset({"queue", "endings", "settings"})),
     (2, frozenset({"store", "settings"})),
     (2, frozenset({"log", "settings"})),
     (2, frozenset({"queue", "settings"})),

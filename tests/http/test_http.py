@@ -159,6 +159,29 @@ def test_a_job_from_enqueue_to_acknowledgement(http: Http) -> None:
     assert len(archived.body) == 4
 
 
+def test_a_unique_job(http: Http) -> None:
+    made = http.post_for_one("create_queue", queue="work", unique_until="claimed").body
+    assert made["unique_until"] == "claimed"
+    given = {"queue": "work", "payload": 1, "unique_key": "k", "max_attempts": 3}
+    [first] = http.post("enqueue", **given).body
+    assert http.post("enqueue", **given).body == [{**first, "duplicate": True}]
+    batch = {"payloads": [1, 2], "unique_keys": ["k", None]}
+    rows = http.post("enqueue_batch", queue="work", **batch).body
+    assert [row["duplicate"] for row in rows] == [True, False]
+    [found] = http.get("rpc/get_job", job_id=str(first["job_id"])).body
+    assert (found["state"], found["max_attempts"], found["payload"]) == ("ready", 3, 1)
+
+    (job,) = http.post("claim_job", queue="work").body
+    token = {"job_id": job["job_id"], "lease_token": job["lease_token"]}
+    assert http.post("release_job", **token) == Answer(200, True)
+    (job,) = http.post("claim_job", queue="work").body
+    token = {"job_id": job["job_id"], "lease_token": job["lease_token"]}
+    assert http.post("reject_job", **token, error="no") == Answer(200, True)
+    assert http.post("cancel_job", job_id=rows[0]["job_id"]) == Answer(200, True)
+    assert http.post("cancel_job", job_id=rows[0]["job_id"]) == Answer(200, False)
+    assert http.get("rpc/get_job", job_id=str(first["job_id"])).body == []
+
+
 def test_a_schedule(http: Http) -> None:
     http.post("create_queue", queue="work")
     given = {"queue": "work", "payload": 1, "every": "1 hour", "starts_at": "2026-05-01T12:00:00Z"}

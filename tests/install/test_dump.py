@@ -57,6 +57,8 @@ def _live_a_little(connection: Connection) -> None:
         " lease => '1 hour'), unnest(array['mail', 'payment']) as e",
         "select pgq.finish_effect(job_id, lease_token, effect, result => '{\"id\": 7}')"
         " from pgq.effects where effect = 'mail'",
+        "select pgq.create_queue(queue => 'unique', unique_until => 'removed')",
+        "select pgq.enqueue(queue => 'unique', payload => '1', unique_key => 'k')",
         "select pgq.commit_write(write_id) from"
         " pgq.begin_write(queue => 'short', producer => 'job', seq => 1)",
         "select pgq.write_chunk(write_id, task => 0, task_attempt => 'a', chunk => 0,"
@@ -124,6 +126,12 @@ def _state(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _goes_on(connection: Connection) -> None:
+    assert _rows(
+        connection,
+        "select e.duplicate, g.unique_key, g.state from"
+        " pgq.enqueue(queue => 'unique', payload => '1', unique_key => 'k') as e,"
+        " pgq.get_job(e.job_id) as g",
+    ) == [(True, "k", "ready")]
     assert _consume(connection, 3) == [(5, 5), (6, 6), (7, 7)]
     published = _rows(
         connection, "select log_offset from pgq.publish(topic => 'readings', payload => '11')"

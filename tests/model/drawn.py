@@ -11,6 +11,7 @@ __all__ = [
     "GROUPS",
     "KEYS",
     "LABELS",
+    "MODES",
     "QUEUES",
     "TOPICS",
     "choices",
@@ -30,6 +31,7 @@ __all__ = [
     "sizes",
     "steps",
     "topics",
+    "uniques",
 ]
 
 TOPICS = ["blue", "red"]
@@ -37,6 +39,7 @@ GROUPS = ["even", "odd"]
 QUEUES = ["mail", "work"]
 KEYS = ["a", "b", "c", "d"]
 LABELS = ["rare", "usual"]
+MODES = ["finished", "claimed", "removed"]
 
 seconds = st.sampled_from([1, 10, 60]).map(lambda n: timedelta(seconds=n))
 leases = st.one_of(st.none(), seconds)
@@ -52,6 +55,7 @@ topics = st.sampled_from(TOPICS)
 groups = st.sampled_from(GROUPS)
 queues = st.sampled_from(QUEUES)
 labels = st.sampled_from([None, None, *LABELS])
+uniques = st.sampled_from([None, None, "one", "other"])
 priorities = st.sampled_from([None, 0, 0, 1, 9])
 partitions = st.sampled_from([None, None, None, 0, 1, 2])
 seldom = st.sampled_from([False] * 7 + [True])

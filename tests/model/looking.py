@@ -8,6 +8,7 @@ from hypothesis.stateful import invariant, rule
 
 from model.content import Content
 from model.machine import Machine
+from model.queues import Ended, Waiting
 from pgq import Client
 
 __all__ = ["Looking"]
@@ -64,12 +65,12 @@ class Looking(Machine):
         """Also what no view shows: their times and tokens, and what they will bring."""
         rows = self.run.connections[1].execute(
             "select q.queue, j.job_id, j.visible_at, j.expires_at, j.attempt, j.lease_token,"
-            " j.last_error, m.payload, m.body, m.key, m.headers"
+            " j.last_error, j.unique_key, j.max_attempts, m.payload, m.body, m.key, m.headers"
             " from pgq.job as j inner join pgq.queue as q using (queue_id)"
             " left join pgq.message as m on m.segment = j.segment"
             " and m.partition_id = j.partition_id and m.log_offset = j.log_offset"
         )
-        assert {(*row[:7], str(Content(*row[7:]))) for row in rows} == {
+        assert {(*row[:9], str(Content(*row[9:]))) for row in rows} == {
             (
                 name,
                 job.job_id,
@@ -78,10 +79,25 @@ class Looking(Machine):
                 job.attempt,
                 job.lease_token,
                 job.last_error,
+                job.unique_key,
+                job.max_attempts,
                 str(job.content),
             )
             for name, queue in self.broker.queues.items()
             for job in queue.jobs.values()
+        }
+
+    @invariant()
+    def keys_are_known(self) -> None:
+        """Which job keeps others of its key out."""
+        rows = self.run.connections[1].execute(
+            "select q.queue, u.unique_key, u.job_id from pgq.unique_job as u"
+            " inner join pgq.queue as q using (queue_id)"
+        )
+        assert set(rows) == {
+            (name, key, job_id)
+            for name, queue in self.broker.queues.items()
+            for key, job_id in queue.key_holders().items()
         }
 
     @rule()
@@ -160,6 +176,7 @@ class Looking(Machine):
             assert row.oldest_ready_at == min((job.visible_at for job in due), default=None)
             assert row.paused is queue.paused
         assert {row.queue for row in client.queue_stats()} == set(self.broker.queues)
+        self.look_at_single_jobs(client)
 
         assert {
             (
@@ -217,3 +234,32 @@ class Looking(Machine):
             for name, queue in self.broker.queues.items()
             for n, e in queue.archived.items()
         }
+
+    def look_at_single_jobs(self, client: Client) -> None:
+        """What get_job says of each job that is not finished, and of dead letters."""
+        now = self.broker.now
+        for name, queue in self.broker.queues.items():
+            jobs: list[tuple[Waiting, Ended | None]]
+            jobs = [(job, None) for job in queue.jobs.values()]
+            jobs += [(letter.job, letter) for letter in queue.dead.values()]
+            for job, letter in jobs:
+                expired = job.expires_at is not None and job.expires_at <= now
+                due = job.visible_at <= now
+                state = "expired" if expired else "ready" if due else "delayed"
+                if job.lease_token is not None and not due:
+                    state = "leased"
+                if letter is not None:
+                    state = "dead"
+                found = client.get_job(job.job_id)
+                assert found is not None
+                assert (found.queue, found.state, found.label) == (name, state, job.label)
+                assert (found.unique_key, found.enqueued_at) == (job.unique_key, job.enqueued_at)
+                most = queue.max_attempts if job.max_attempts is None else job.max_attempts
+                assert found.max_attempts == most
+                assert Content.of(found) == job.content
+                waits = state not in ("leased", "dead")
+                assert found.due_at == (job.visible_at if waits else None)
+                assert found.leased_until == (job.visible_at if state == "leased" else None)
+                assert found.died_at == (letter.ended_at if letter is not None else None)
+            for number in queue.archived:
+                assert client.get_job(number) is None

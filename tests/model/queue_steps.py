@@ -11,6 +11,7 @@ from hypothesis.stateful import rule
 
 from model.broker import Broker
 from model.drawn import (
+    MODES,
     choices,
     delays,
     labels,
@@ -24,6 +25,7 @@ from model.drawn import (
     seconds,
     seldom,
     sizes,
+    uniques,
 )
 from model.machine import Machine
 
@@ -39,8 +41,10 @@ class QueueSteps(Machine):
         member=members,
         queue=queues,
         names=st.lists(labels, max_size=8),
+        keys=st.lists(uniques, min_size=8, max_size=8),
         priority=priorities,
         delay=delays,
+        attempts=st.sampled_from([None, None, None, 1, 2]),
         alone=st.booleans(),
         undo=seldom,
         once=once,
@@ -50,21 +54,30 @@ class QueueSteps(Machine):
         member: int,
         queue: str,
         names: list[str | None],
+        keys: list[str | None],
         priority: int | None,
         delay: timedelta | None,
+        attempts: int | None,
         alone: bool,
         undo: bool,
         once: str | None = None,
     ) -> None:
-        options: dict[str, Any] = {"priority": priority, "delay": delay}
+        options: dict[str, Any] = {
+            "priority": priority,
+            "delay": delay,
+            "max_attempts": attempts,
+        }
         if alone:
             label = names[0] if names else None
             content = self.content("k" if label else None)
-            options |= {"label": label, "idempotency_key": once}
+            options["label"] = label
+            options["unique_key"] = keys[0]
+            options["idempotency_key"] = once
             given, model = vars(content), (queue, content)
         else:
             contents, given = self.batch([None] * len(names), True)
             options["labels"] = names
+            options["unique_keys"] = keys[: len(names)]
             model = (queue, contents)
         self.step(
             member,
@@ -79,7 +92,8 @@ class QueueSteps(Machine):
 
     def fill_queue(self, queue: str) -> None:
         """So that there is something to claim."""
-        self.enqueue(0, queue, [None, "usual", "rare"], None, timedelta(0), False, False)
+        names, keys = [None, "usual", "rare"], [None, None, "one"]
+        self.enqueue(0, queue, names, keys, None, timedelta(0), None, False, False)
 
     # -- workers -------------------------------------------------------------------------------
 
@@ -151,7 +165,12 @@ class QueueSteps(Machine):
     ) -> None:
         """Those of one of the last claims, the last one first."""
         what = data.draw(
-            st.sampled_from(["ack", "ack", "nack", "nack", "archive_job", "extend", "go on"])
+            st.sampled_from(
+                (
+                    *("ack", "ack", "nack", "nack", "archive_job", "extend", "go on"),
+                    *("release_job", "reject_job", "cancel_job"),
+                )
+            )
         )
         options: dict[str, Any] = {}
         if what == "nack":
@@ -160,6 +179,8 @@ class QueueSteps(Machine):
         elif what == "archive_job":
             options["outcome"] = data.draw(st.sampled_from(["done", "refused", None]))
             options["result"] = data.draw(st.sampled_from([{"sum": 3}, [1, 2], "ok"]))
+        elif what == "reject_job":
+            options["error"] = data.draw(st.sampled_from([None, "no use"]))
         elif what == "extend":
             what = "extend_lease"
             options["lease"] = data.draw(leases)
@@ -189,7 +210,12 @@ class QueueSteps(Machine):
                 undo=undo,
             )
             self.note_claim(got)
-        elif batch:
+        elif what == "cancel_job":
+            # one of these, whoever has it by now, or one that waits
+            known = [n for each in self.broker.queues.values() for n in each.jobs]
+            known = [*ids, *sorted(known)]
+            self.step(member, what, known[(which + number) % len(known)], undo=undo)
+        elif batch and what != "reject_job":
             self.step(member, f"{what}_batch", some, token, **options, undo=undo)
         else:
             self.step(member, what, ids[number % len(ids)], token, **options, undo=undo)
@@ -237,6 +263,7 @@ class QueueSteps(Machine):
         retention: timedelta | None,
         *,
         archive: bool | None = None,
+        unique_until: str | None = None,
     ) -> None:
         self.step(
             0,
@@ -246,6 +273,7 @@ class QueueSteps(Machine):
             backoff_max=timedelta(seconds=5),
             backoff_jitter=0.0,
             archive=archive,
+            unique_until=unique_until,
         )
 
     @rule(member=members, queue=queues, which=choices, undo=seldom, data=st.data())
@@ -302,4 +330,5 @@ class QueueSteps(Machine):
             self.step(member, "drop_queue", queue, undo=undo)
             self.step(member, "resume_queue", queue)
         if queue not in self.broker.queues:
-            self.make_queue(queue, 3, ttl, keep)
+            mode = data.draw(st.sampled_from(MODES))
+            self.make_queue(queue, 3, ttl, keep, unique_until=mode)

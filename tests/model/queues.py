@@ -29,6 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "archive": True,
     "notify": False,
     "idempotency_window": timedelta(days=1),
+    "unique_until": "finished",
 }
 
 
@@ -50,6 +51,8 @@ class Waiting:
     last_attempt: bool = False
     lease_token: UUID | None = None
     last_error: str | None = None
+    unique_key: str | None = None
+    max_attempts: int | None = None
 
 
 @dataclass
@@ -84,6 +87,7 @@ class Queue:
     archive: bool
     notify: bool
     idempotency_window: timedelta
+    unique_until: str
     paused: bool = False
     shortest: timedelta | None = None
     lowered: int | None = None
@@ -96,8 +100,22 @@ class Queue:
         self.shortest = self.retention
 
     def is_exhausted(self, job: Waiting) -> bool:
-        """Whether it has had all the attempts that the queue allows."""
-        return self.max_attempts is not None and job.attempt >= self.max_attempts
+        """Whether it has had all the attempts that it has itself, or that the queue allows."""
+        most = self.max_attempts if job.max_attempts is None else job.max_attempts
+        return most is not None and job.attempt >= most
+
+    def key_holders(self) -> dict[str, int]:
+        """The job that keeps others of its unique key out, of each key that there is."""
+        jobs = [
+            job
+            for job in self.jobs.values()
+            if self.unique_until != "claimed" or job.lease_token is None
+        ]
+        if self.unique_until == "removed":
+            jobs += [letter.job for letter in self.dead.values()]
+        held = [(job.unique_key, job.job_id) for job in jobs if job.unique_key is not None]
+        assert len(dict(held)) == len(held)
+        return dict(held)
 
 
 @dataclass
@@ -174,7 +192,13 @@ class Queues(Clocked):
         target = self._queue(queue)
         if (job_id is not None) is bool(all_jobs):
             raise InvalidParameterValue
-        revived = [n for n in target.dead if all_jobs or n == job_id]
+        holders = target.key_holders()
+        revived = []
+        for number in sorted(n for n in target.dead if all_jobs or n == job_id):
+            # a letter stays one while another job has its key
+            key = target.dead[number].job.unique_key
+            if key is None or holders.setdefault(key, number) == number:
+                revived.append(number)
         assert got == len(revived)
         for number in revived:
             letter = target.dead.pop(number)

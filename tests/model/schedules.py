@@ -142,7 +142,8 @@ class Schedules(Members, Workers):
         if schedule.queue is not None:
             assert run.job_id is not None
             added = EnqueueResult(run.job_id, duplicate=False)
-            self.enqueue(added, schedule.queue, content, label=None, priority=None, delay=None)
+            none = dict.fromkeys(("label", "unique_key", "priority", "delay", "max_attempts"))
+            self.enqueue(added, schedule.queue, content, **none)
         else:
             assert schedule.topic is not None
             assert run.partition is not None

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
-from model.drawn import GROUPS, TOPICS, limited, lives, seldom
+from model.drawn import GROUPS, MODES, TOPICS, limited, lives, seldom
 from model.house_steps import HouseSteps
 from model.looking import Looking
 from model.machine import Run
@@ -33,6 +33,7 @@ class Comparison(MemberSteps, QueueSteps, ScheduleSteps, HouseSteps, Looking):
         ttl=lives,
         attempts=st.sampled_from([None, 1, 2, 5]),
         skip=seldom,
+        modes=st.tuples(st.sampled_from(MODES), st.sampled_from(MODES)),
     )
     def begin(
         self,
@@ -41,6 +42,7 @@ class Comparison(MemberSteps, QueueSteps, ScheduleSteps, HouseSteps, Looking):
         ttl: timedelta | None,
         attempts: int | None,
         skip: bool,
+        modes: tuple[str, str],
     ) -> None:
         ten_minutes = timedelta(minutes=10)
         self.step(0, "create_topic", "blue", partitions=first, **limited(retention=keep))
@@ -49,8 +51,9 @@ class Comparison(MemberSteps, QueueSteps, ScheduleSteps, HouseSteps, Looking):
             out_of_range = "skip" if skip or topic == "red" else None
             for group in GROUPS:
                 self.step(0, "create_group", topic, group, start=None, out_of_range=out_of_range)
-        self.make_queue("work", attempts, ttl, keep)
-        self.make_queue("mail", 3, ten_minutes, timedelta(hours=1), archive=False)
+        hour = timedelta(hours=1)
+        self.make_queue("work", attempts, ttl, keep, unique_until=modes[0])
+        self.make_queue("mail", 3, ten_minutes, hour, archive=False, unique_until=modes[1])
 
     def teardown(self) -> None:
         self.run.bystander.rollback()

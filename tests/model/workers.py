@@ -28,15 +28,25 @@ class Workers(Queues):
         contents: Sequence[Content],
         *,
         labels: Sequence[str | None],
+        unique_keys: Sequence[str | None],
         priority: int | None,
         delay: timedelta | None,
+        max_attempts: int | None,
     ) -> None:
         target = self._queue(queue)
         known = [n for q in self.queues.values() for n in (*q.jobs, *q.dead, *q.archived)]
-        ids = [added.job_id for added in got]
-        assert got == [EnqueueResult(job_id, duplicate=False) for job_id in sorted(set(ids))]
-        assert not ids or ids[0] > max([0, *known])
-        for job_id, content, label in zip(ids, contents, labels, strict=True):
+        newest = max([0, *known])
+        holders = target.key_holders()
+        for added, content, label, key in zip(got, contents, labels, unique_keys, strict=True):
+            if key in holders:
+                assert added == EnqueueResult(holders[key], duplicate=True)
+                continue
+            job_id = added.job_id
+            assert job_id > newest
+            assert not added.duplicate
+            newest = job_id
+            if key is not None:
+                holders[key] = job_id
             target.jobs[job_id] = Waiting(
                 job_id=job_id,
                 content=content,
@@ -45,6 +55,8 @@ class Workers(Queues):
                 priority=0 if priority is None else priority,
                 label=label,
                 visible_at=self.now + (target.delay if delay is None else delay),
+                unique_key=key,
+                max_attempts=max_attempts,
             )
 
     def enqueue(
@@ -54,6 +66,7 @@ class Workers(Queues):
         content: Content,
         *,
         label: str | None,
+        unique_key: str | None,
         idempotency_key: str | None = None,
         **options: Any,
     ) -> None:
@@ -62,7 +75,9 @@ class Workers(Queues):
         if noted_at is not None and noted_at + target.idempotency_window > self.now:
             assert got == EnqueueResult(job_id, duplicate=True)
             return
-        self.enqueue_batch([got], queue, [content], labels=[label], **options)
+        self.enqueue_batch(
+            [got], queue, [content], labels=[label], unique_keys=[unique_key], **options
+        )
         if idempotency_key is not None:
             target.noted[idempotency_key] = (self.now, got.job_id)
 
@@ -165,18 +180,43 @@ class Workers(Queues):
         *,
         delay: timedelta | None,
         error: str | None,
+        uncounted: int = 0,
     ) -> None:
-        held = list(self._held(job_ids, lease_token))
-        assert sorted(got) == sorted(job.job_id for _, job in held)
+        held = sorted(self._held(job_ids, lease_token), key=lambda pair: pair[1].job_id)
+        assert sorted(got) == [job.job_id for _, job in held]
         for queue, job in held:
+            # with another one that waits under its key it goes on without
+            if queue.key_holders().get(job.unique_key or "", job.job_id) != job.job_id:
+                key, job.unique_key = job.unique_key, None
+            else:
+                key = job.unique_key
             backoff = min(queue.backoff * 2 ** (job.attempt - 1), queue.backoff_max)
             job.visible_at = self.now + (backoff if delay is None else delay)
             job.lease_token = None
             job.last_attempt = False
             job.last_error = error or job.last_error
+            job.attempt -= uncounted
             if queue.is_exhausted(job):
                 # an alter_queue may have lowered the limit below what the job had already
+                job.unique_key = key
                 self.bury(queue, job, job.attempt, job.last_error)
+
+    def release_job_batch(self, got: list[int], job_ids: Sequence[int], lease_token: UUID) -> None:
+        self.nack_batch(got, job_ids, lease_token, delay=timedelta(0), error=None, uncounted=1)
+
+    def reject_job(self, got: bool, job_id: int, lease_token: UUID, *, error: str | None) -> None:
+        held = list(self._held([job_id], lease_token))
+        assert got is bool(held)
+        for queue, job in held:
+            self.bury(queue, job, job.attempt, error or job.last_error)
+
+    def cancel_job(self, got: bool, job_id: int) -> None:
+        found = [queue for queue in self.queues.values() if job_id in queue.jobs]
+        assert got is bool(found)
+        for queue in found:
+            job = queue.jobs.pop(job_id)
+            if queue.archive:
+                self.archive(queue, job, "cancelled")
 
     def extend_lease_batch(
         self,
@@ -201,6 +241,9 @@ class Workers(Queues):
 
     def nack(self, got: bool, job_id: int, lease_token: UUID, **options: Any) -> None:
         self.nack_batch([job_id] if got else [], [job_id], lease_token, **options)
+
+    def release_job(self, got: bool, job_id: int, lease_token: UUID) -> None:
+        self.release_job_batch([job_id] if got else [], [job_id], lease_token)
 
     def archive_job(self, got: bool, job_id: int, lease_token: UUID, **options: Any) -> None:
         self.archive_job_batch([job_id] if got else [], [job_id], lease_token, **options)

@@ -32,6 +32,9 @@ TEXTS: dict[str, Any] = {
     "no_limit": ["retention"],
     "out_of_range": "skip",
     "outcome": "done",
+    "unique_key": "k",
+    "unique_keys": ["k", "l"],
+    "unique_until": "claimed",
 }
 
 DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}
@@ -212,5 +215,12 @@ def test_names_are_compared_byte_by_byte(session: Session, collations: list[str]
             f"select from pgq.claim_job('labels', label => %s::text {same})".encode(), [label]
         ).fetchall()
         assert len(claimed) == jobs
+        made = session.execute(
+            f"select duplicate from pgq.enqueue('labels', '1', unique_key => %s::text {same})"
+            f" union all select duplicate from pgq.enqueue_batch('labels', '{{1}}',"
+            f" unique_keys => array[%s::text {same}])".encode(),
+            [label, label],
+        ).fetchall()
+        assert made == [(False,), (True,)]
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="must be a valid name"):
         session.execute(f"select pgq.create_topic('é' {same})")

@@ -203,7 +203,10 @@ def test_arguments_come_in_one_order(functions: list[Function]) -> None:
 
 
 def test_two_arguments_come_in_the_same_order_everywhere(functions: list[Function]) -> None:
-    """Whichever functions have both of them; keys count as key, job_ids as job_id, and so on."""
+    """Whichever functions have both of them; keys count as key, job_ids as job_id, and so on.
+
+    But for two that queues had long before jobs had both of their own.
+    """
 
     def broken() -> Iterator[str]:
         seen: dict[tuple[str, str], str] = {}
@@ -215,6 +218,8 @@ def test_two_arguments_come_in_the_same_order_everywhere(functions: list[Functio
                 for name in function.names[: function.inputs]
             ]
             for first, second in combinations(names, 2):
+                if {first, second} == {"delay", "max_attempt"}:
+                    continue
                 seen.setdefault((first, second), function.name)
                 if (second, first) in seen:
                     other = seen[second, first]

@@ -169,6 +169,7 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
         pgq.finish_and_claim(
             **queue, job_ids=[job[0] for job in jobs], lease_token=jobs[0][1] if jobs else None
         )
+    use_unique_jobs(pgq, clock)
     pgq.redrive(**queue, all_jobs=True)
     pgq.pause_queue(**queue)
     pgq.resume_queue(**queue)
@@ -179,6 +180,33 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
     pgq.purge_queue(**queue, dead_only=True)
     pgq.purge_queue(**queue, all_jobs=True)
     pgq.drop_queue(**queue)
+
+
+def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
+    for until in ("finished", "claimed", "removed"):
+        queue = {"queue": until}
+        pgq.create_queue(**queue, unique_until=until, max_attempts=3, backoff="0")
+        for number in range(12):
+            for _ in range(2):
+                pgq.enqueue(**queue, payload=Jsonb(1), unique_key=f"k{number}", max_attempts=1)
+            pgq.enqueue_batch(**queue, bodies=[b"x"] * 3, unique_keys=["a", None, f"k{number}"])
+        for way in (pgq.ack, pgq.nack, pgq.release_job, pgq.reject_job, pgq.reject_job):
+            jobs = pgq.claim_job(**queue, max_jobs=1 if way is pgq.ack else 2)
+            for job in jobs:
+                pgq.get_job(job_id=job[0])
+                way(job_id=job[0], lease_token=job[1])
+                pgq.get_job(job_id=job[0])
+        jobs = pgq.claim_job(**queue, max_jobs=3)
+        pgq.release_job_batch(job_ids=[job[0] for job in jobs], lease_token=jobs[0][1])
+        pgq.cancel_job(job_id=jobs[0][0])
+        pgq.cancel_job(job_id=jobs[0][0])
+        pgq.claim_job(**queue, max_jobs=2)
+        clock.advance("1 hour")
+        pgq.cleanup()
+        pgq.redrive(**queue, all_jobs=True)
+        pgq.redrive(**queue, job_id=jobs[1][0])
+        pgq.purge_queue(**queue, all_jobs=True)
+    pgq.drop_queue(queue="removed")
 
 
 def use_bulk_writes(pgq: Caller) -> None:

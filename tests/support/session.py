@@ -21,8 +21,8 @@ class Session(psycopg.Connection[Any]):
     """A connection with the functions of the schema pgq: ``session.ack(job_id=1, …)``.
 
     A function that returns a set gives a list of named tuples, one that returns one row a named
-    tuple, any other its value. Payloads and headers are Python values; where one is a text, that is
-    JSON already.
+    tuple, or None where it has none, any other its value. Payloads and headers are Python values;
+    where one is a text, that is JSON already.
     """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -38,8 +38,10 @@ class Session(psycopg.Connection[Any]):
             if signature.rows == "many":
                 return cursor.fetchall()
             row = cursor.fetchone()
+        if signature.rows == "one":
+            return row
         assert row is not None
-        return row if signature.rows == "one" else row[0]
+        return row[0]
 
     @property
     def pid(self) -> int:

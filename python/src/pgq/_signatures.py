@@ -65,6 +65,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "archive": "boolean",
             "notify": "boolean",
             "idempotency_window": "interval",
+            "unique_until": "text",
             "no_limit": "text[]",
         },
         required=frozenset({"queue"}),
@@ -145,6 +146,13 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset(),
         returns="row",
+    ),
+    "cancel_job": Signature(
+        arguments={
+            "job_id": "bigint",
+        },
+        required=frozenset({"job_id"}),
+        returns="scalar",
     ),
     "check_range": Signature(
         arguments={
@@ -235,6 +243,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "archive": "boolean",
             "notify": "boolean",
             "idempotency_window": "interval",
+            "unique_until": "text",
             "no_limit": "text[]",
         },
         required=frozenset({"queue"}),
@@ -314,6 +323,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "priority": "integer",
             "label": "text",
             "idempotency_key": "text",
+            "unique_key": "text",
+            "max_attempts": "integer",
             "body": "bytea",
         },
         required=frozenset({"queue"}),
@@ -330,6 +341,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "priority": "integer",
             "labels": "text[]",
             "idempotency_keys": "text[]",
+            "unique_keys": "text[]",
+            "max_attempts": "integer",
             "bodies": "bytea[]",
         },
         required=frozenset({"queue"}),
@@ -414,6 +427,13 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"job_id", "lease_token", "effect"}),
         returns="scalar",
+    ),
+    "get_job": Signature(
+        arguments={
+            "job_id": "bigint",
+        },
+        required=frozenset({"job_id"}),
+        returns="row",
     ),
     "list_groups": Signature(
         arguments={
@@ -547,6 +567,31 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"queue"}),
         returns="scalar",
+    ),
+    "reject_job": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+            "error": "text",
+        },
+        required=frozenset({"job_id", "lease_token"}),
+        returns="scalar",
+    ),
+    "release_job": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+        },
+        required=frozenset({"job_id", "lease_token"}),
+        returns="scalar",
+    ),
+    "release_job_batch": Signature(
+        arguments={
+            "job_ids": "bigint[]",
+            "lease_token": "uuid",
+        },
+        required=frozenset({"job_ids", "lease_token"}),
+        returns="rows",
     ),
     "release_poll": Signature(
         arguments={

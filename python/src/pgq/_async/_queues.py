@@ -29,6 +29,7 @@ class Queues(Calling):
         archive: bool | None = None,
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
+        unique_until: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
@@ -54,6 +55,7 @@ class Queues(Calling):
             archive=archive,
             notify=notify,
             idempotency_window=idempotency_window,
+            unique_until=unique_until,
             no_limit=no_limit,
         )
 
@@ -72,6 +74,7 @@ class Queues(Calling):
         archive: bool | None = None,
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
+        unique_until: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
@@ -94,6 +97,7 @@ class Queues(Calling):
             archive=archive,
             notify=notify,
             idempotency_window=idempotency_window,
+            unique_until=unique_until,
             no_limit=no_limit,
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from pgq._sync._calling import Calling
-from pgq.messages import EnqueueResult, Job
+from pgq.messages import EnqueueResult, Job, JobInfo
 
 __all__ = ["Jobs"]
 
@@ -30,16 +30,20 @@ class Jobs(Calling):
         priority: int | None = None,
         label: str | None = None,
         idempotency_key: str | None = None,
+        unique_key: str | None = None,
+        max_attempts: int | None = None,
         body: bytes | None = None,
     ) -> EnqueueResult:
         """Add a job and return its id.
 
         It can be claimed when `delay` has passed, or from `run_at` on. Priorities go from 0 (first,
         and the default) to 9; a claim may ask for one `label` only. `key` and `headers` travel with
-        the job.
+        the job. `max_attempts` is this job's, instead of the queue's.
 
         With an `idempotency_key` that was given before, within the queue's window, nothing is
-        added: the result has the id of the first job, and `duplicate` is True.
+        added: the result has the id of the first job, and `duplicate` is True. Of one `unique_key`
+        a queue has one unfinished job: while it is there nothing is added either, and the result
+        has its id. `Queue.unique_until` says what counts.
         """
         return self._row(
             EnqueueResult,
@@ -53,6 +57,8 @@ class Jobs(Calling):
             priority=priority,
             label=label,
             idempotency_key=idempotency_key,
+            unique_key=unique_key,
+            max_attempts=max_attempts,
             body=body,
         )
 
@@ -68,13 +74,15 @@ class Jobs(Calling):
         priority: int | None = None,
         labels: Sequence[str | None] | None = None,
         idempotency_keys: Sequence[str | None] | None = None,
+        unique_keys: Sequence[str | None] | None = None,
+        max_attempts: int | None = None,
         bodies: Sequence[bytes] | None = None,
     ) -> list[EnqueueResult]:
         """Add many jobs, all or none, and return their ids in the order of the lists.
 
-        Lists given beside each other have the same length; `delay`, `run_at` and `priority` are
-        those of all. A job whose idempotency key was given before is not added again: its result is
-        a `duplicate` and has the id of the first one.
+        Lists given beside each other have the same length; `delay`, `run_at`, `priority` and
+        `max_attempts` are those of all. What is a duplicate by its idempotency key or its unique
+        key is not added: its result says `duplicate` and has the id of the job that it repeats.
         """
         return self._rows(
             EnqueueResult,
@@ -88,6 +96,8 @@ class Jobs(Calling):
             priority=priority,
             labels=labels,
             idempotency_keys=idempotency_keys,
+            unique_keys=unique_keys,
+            max_attempts=max_attempts,
             bodies=bodies,
         )
 
@@ -183,6 +193,47 @@ class Jobs(Calling):
             error=error,
         )
 
+    def release_job(self, job_id: int, lease_token: UUID) -> bool:
+        """Give a job back unused: it is due at once, and the attempt does not count.
+
+        For a worker that stops. False: the lease was lost, or the job is finished already.
+        """
+        return self._value(bool, "release_job", job_id=job_id, lease_token=lease_token)
+
+    def release_job_batch(self, job_ids: Sequence[int], lease_token: UUID) -> list[int]:
+        """Give jobs of one claim back unused; returns the ids of those it gave back."""
+        return self._column(
+            "job_id", "release_job_batch", job_ids=job_ids, lease_token=lease_token
+        )
+
+    def reject_job(
+        self, job_id: int, lease_token: UUID, *, error: str | None = None
+    ) -> bool:
+        """Make a job a dead letter now, with `error` as its last error.
+
+        For one that no attempt can do, whatever attempts it has left. False: the lease was lost, or
+        the job is finished already.
+        """
+        return self._value(
+            bool, "reject_job", job_id=job_id, lease_token=lease_token, error=error
+        )
+
+    def cancel_job(self, job_id: int) -> bool:
+        """Cancel a job that is not finished.
+
+        Nobody gets it any more. A worker that has it gets False from its next `extend_lease`,
+        `ack`, `nack` or `archive_job`. It is noted in the archive if the queue has one. False:
+        there is no such job, or it is finished, or a dead letter.
+        """
+        return self._value(bool, "cancel_job", job_id=job_id)
+
+    def get_job(self, job_id: int) -> JobInfo | None:
+        """A job that is not finished, or a dead letter, with its content; None: there is none.
+
+        Finished ones are in `archived_jobs`.
+        """
+        return self._row_or_none(JobInfo, "get_job", job_id=job_id)
+
     def archive_job(
         self,
         job_id: int,
@@ -256,6 +307,6 @@ class Jobs(Calling):
         """Put one dead letter back into its queue, or all of them; returns how many.
 
         Pass its `job_id`, or ``all_jobs=True``. They are due at once, and have all their attempts
-        and their whole time to live again.
+        and their whole time to live again. A letter whose unique key another job has stays one.
         """
         return self._value(int, "redrive", queue=queue, job_id=job_id, all_jobs=all_jobs)

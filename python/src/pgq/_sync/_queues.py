@@ -31,6 +31,7 @@ class Queues(Calling):
         archive: bool | None = None,
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
+        unique_until: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
@@ -56,6 +57,7 @@ class Queues(Calling):
             archive=archive,
             notify=notify,
             idempotency_window=idempotency_window,
+            unique_until=unique_until,
             no_limit=no_limit,
         )
 
@@ -74,6 +76,7 @@ class Queues(Calling):
         archive: bool | None = None,
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
+        unique_until: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
@@ -96,6 +99,7 @@ class Queues(Calling):
             archive=archive,
             notify=notify,
             idempotency_window=idempotency_window,
+            unique_until=unique_until,
             no_limit=no_limit,
         )
 

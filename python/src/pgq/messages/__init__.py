@@ -12,7 +12,15 @@ from __future__ import annotations
 
 from pgq.messages._effects import Effect, EffectState
 from pgq.messages._house import BulkWriteState, CleanupAction
-from pgq.messages._queues import ArchivedJob, DeadLetter, EnqueueResult, Job, Queue, QueueStats
+from pgq.messages._queues import (
+    ArchivedJob,
+    DeadLetter,
+    EnqueueResult,
+    Job,
+    JobInfo,
+    Queue,
+    QueueStats,
+)
 from pgq.messages._schedules import Schedule, ScheduleRun
 from pgq.messages._topics import (
     Group,
@@ -39,6 +47,7 @@ __all__ = [
     "Group",
     "GroupLag",
     "Job",
+    "JobInfo",
     "LeasedMessage",
     "Message",
     "OffsetRange",

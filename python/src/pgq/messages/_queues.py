@@ -12,6 +12,7 @@ __all__ = [
     "DeadLetter",
     "EnqueueResult",
     "Job",
+    "JobInfo",
     "Queue",
     "QueueStats",
 ]
@@ -51,6 +52,12 @@ class Queue:
     updated_at: datetime
     idempotency_window: timedelta
     """How long an idempotency key stands for the job that it was given with: 1 day."""
+    unique_until: str
+    """How long a job keeps others of its unique key out: 'finished', 'claimed' or 'removed'.
+
+    finished, the default: until it is finished, cancelled, expired, purged or dead. claimed: only
+    while it waits, so not while a worker has it. removed: a dead letter does so too.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,7 @@ class EnqueueResult:
 
     job_id: int
     duplicate: bool
-    """Whether it had been enqueued before, and has this id since then."""
+    """Whether nothing was added: this job had been enqueued before."""
 
 
 @dataclass(slots=True)
@@ -75,6 +82,33 @@ class Job:
     priority: int
     key: str | None
     label: str | None
+    headers: dict[str, Any] | None
+    payload: Any
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """A job that is not finished, or a dead letter, as `get_job` finds it."""
+
+    job_id: int
+    queue: str
+    state: str
+    """ready, leased, delayed, expired or dead: the words of `QueueStats`."""
+    priority: int
+    attempt: int
+    max_attempts: int | None
+    """Its own, or else its queue's; None: no limit."""
+    enqueued_at: datetime | None
+    due_at: datetime | None
+    """None: a worker has it, or it is dead."""
+    leased_until: datetime | None
+    expires_at: datetime | None
+    died_at: datetime | None
+    label: str | None
+    unique_key: str | None
+    last_error: str | None
+    key: str | None
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None

@@ -1,0 +1,17 @@
+create function pgq._check_unique_key(unique_key text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if length(_check_unique_key.unique_key) not between 1 and 255 then
+        raise exception 'argument "unique_key" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_unique_key(text) is
+'Refuses a unique key that is empty or long (22023).';

@@ -1,0 +1,36 @@
+create function pgq._check_unique_keys(unique_keys text[], size integer)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if array_ndims(_check_unique_keys.unique_keys) > 1 then
+        raise exception 'the arrays of a batch must have one dimension'
+            using errcode = '22023';
+    end if;
+    if cardinality(_check_unique_keys.unique_keys) <> _check_unique_keys.size then
+        raise exception 'the arrays of a batch must have the same length'
+            using errcode = '22023',
+                detail = format(
+                    'messages: %s, unique_keys: %s',
+                    _check_unique_keys.size,
+                    cardinality(_check_unique_keys.unique_keys)
+                );
+    end if;
+
+    if exists (
+        select
+        from unnest(_check_unique_keys.unique_keys) as k (unique_key)
+        where length(k.unique_key) not between 1 and 255
+    )
+    then
+        raise exception 'argument "unique_keys" must contain texts of 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_unique_keys(text[], integer) is
+'Refuses unique keys that are empty or long, or not as many as the messages of a batch (22023).';

@@ -1,0 +1,21 @@
+create function pgq._free_claimed(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(_free_claimed.job_ids)
+        and (
+            select q.unique_until
+            from pgq.queue as q
+            where q.queue_id = u.queue_id
+        ) = 'claimed';
+end
+$$;
+
+comment on function pgq._free_claimed(bigint[]) is
+'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
+claimed.';

@@ -1,0 +1,31 @@
+create function pgq._return_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wish record;
+begin
+    for wish in
+        select j.job_id, j.queue_id, j.unique_key
+        from pgq.job as j
+        where j.job_id = any(_return_keys.job_ids)
+        order by j.unique_key, j.job_id
+    loop
+        continue when pgq._take_key(
+            wish.queue_id, wish.unique_key, wish.job_id, false
+        ) = wish.job_id;
+
+        -- Nobody else sees the row yet.
+        update pgq.job as j
+        set unique_key = null
+        where j.job_id = wish.job_id;
+    end loop;
+end
+$$;
+
+comment on function pgq._return_keys(bigint[]) is
+'Gives jobs that wait again the unique keys that a claim took from them; those whose key another job
+has by now go on without one. The caller has written their rows.';

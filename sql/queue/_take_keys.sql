@@ -1,0 +1,35 @@
+create function pgq._take_keys(
+    queue_id bigint,
+    unique_keys text[],
+    job_ids bigint[],
+    waiting boolean
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    holders bigint[] := _take_keys.job_ids;
+    wish record;
+begin
+    -- One after the other, in the order of the keys: who waits for one has none behind it.
+    for wish in
+        select w.unique_key, w.job_id, w.place
+        from unnest(_take_keys.unique_keys, _take_keys.job_ids)
+            with ordinality as w (unique_key, job_id, place)
+        where w.unique_key is not null
+        order by w.unique_key collate "C", w.job_id
+    loop
+        holders[wish.place] := pgq._take_key(
+            _take_keys.queue_id, wish.unique_key, wish.job_id, _take_keys.waiting
+        );
+    end loop;
+
+    return holders;
+end
+$$;
+
+comment on function pgq._take_keys(bigint, text[], bigint[], boolean) is
+'What _take_key does for many jobs; those without a key are returned themselves.';

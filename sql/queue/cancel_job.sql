@@ -1,0 +1,79 @@
+create function pgq.cancel_job(job_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    gone pgq.job;
+begin
+    if cancel_job.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+
+    -- What is not found may have been replaced by a new row while this statement waited. Above READ
+    -- COMMITTED that it is not there has to be proved.
+    loop
+        delete from pgq.job as j
+        where j.job_id = cancel_job.job_id
+        returning j.*
+        into gone;
+
+        exit when found;
+        perform pgq._still_leased(array[cancel_job.job_id], null);
+        if not exists (select from pgq.job as j where j.job_id = cancel_job.job_id) then
+            return false;
+        end if;
+    end loop;
+
+    -- By way of the parent, which locks the leaf that gets the row and no others.
+    insert into pgq.job_archive (
+        job_id,
+        queue_id,
+        ended_at,
+        segment,
+        attempt,
+        outcome,
+        label,
+        last_error,
+        partition_id,
+        log_offset
+    )
+    select
+        gone.job_id,
+        gone.queue_id,
+        pgq._clock(),
+        gone.segment,
+        gone.attempt,
+        'cancelled',
+        gone.label,
+        gone.last_error,
+        nullif(gone.partition_id, q.partition_id),
+        case when gone.partition_id <> q.partition_id then gone.log_offset end
+    from pgq.queue as q
+    where q.queue_id = gone.queue_id
+        and q.archive;
+
+    if gone.unique_key is not null then
+        perform pgq._free_keys(array[gone.job_id]);
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq.cancel_job(bigint) is
+'Cancels a job that is not finished; false when there is none of this id.
+Nobody gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
+archive_job, which is false then; what it has done by then it has done. The queue notes it among the
+archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished,
+cancelled or expired already, or a dead letter, or was never there. It may wait for the transaction
+that has the row of the job: of a worker that claims it or finishes it.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';

@@ -1,0 +1,117 @@
+create function pgq.get_job(job_id bigint)
+returns setof pgq.job_info
+language plpgsql
+stable
+parallel safe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+    info pgq.job_info;
+    moment timestamptz := pgq._clock();
+begin
+    if get_job.job_id is null then
+        raise exception 'argument "job_id" must not be null'
+            using errcode = '22004';
+    end if;
+
+    select j.*
+    into held
+    from pgq.job as j
+    where j.job_id = get_job.job_id;
+
+    if found then
+        info.expires_at := held.expires_at;
+        if held.lease_token is not null and held.visible_at > moment then
+            info.state := 'leased';
+            info.leased_until := held.visible_at;
+        else
+            info.state := case
+                when held.expires_at <= moment then 'expired'
+                when held.visible_at <= moment then 'ready'
+                else 'delayed'
+            end;
+            info.due_at := held.visible_at;
+        end if;
+    else
+        select
+            d.job_id,
+            d.queue_id,
+            d.partition_id,
+            d.log_offset,
+            d.segment,
+            d.priority,
+            d.attempt,
+            d.label,
+            d.last_error,
+            d.unique_key,
+            d.max_attempts,
+            d.died_at,
+            'dead'
+        into
+            held.job_id,
+            held.queue_id,
+            held.partition_id,
+            held.log_offset,
+            held.segment,
+            held.priority,
+            held.attempt,
+            held.label,
+            held.last_error,
+            held.unique_key,
+            held.max_attempts,
+            info.died_at,
+            info.state
+        from pgq.dead_job as d
+        where d.job_id = get_job.job_id;
+    end if;
+
+    select q.queue, coalesce(held.max_attempts, q.max_attempts)
+    into info.queue, info.max_attempts
+    from pgq.queue as q
+    where q.queue_id = held.queue_id;
+
+    -- Of a queue that was dropped there are no jobs.
+    if info.queue is null then
+        return;
+    end if;
+
+    -- for the leaf: held.segment
+    select m.published_at, m.key, m.headers, m.payload, m.body
+    from pgq.message_{leaf} as m
+    where m.partition_id = {held.partition_id}
+        and m.log_offset = {held.log_offset}
+    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
+    -- end of the leaf
+
+    -- The snapshot may be from before cleanup moved the payload to another segment.
+    if info.enqueued_at is null and not pgq._is_kept(held.segment) then
+        raise exception 'retention moved the payload of job % while it was being read',
+            get_job.job_id
+            using errcode = '40001',
+                hint = 'Try again.';
+    end if;
+
+    info.job_id := held.job_id;
+    info.priority := held.priority;
+    info.attempt := held.attempt;
+    info.label := held.label;
+    info.unique_key := held.unique_key;
+    info.last_error := held.last_error;
+    return next info;
+end
+$$;
+
+comment on function pgq.get_job(bigint) is
+'A job that is not finished, or a dead letter, with its content; no row when there is none.
+state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
+here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
+there, since an index on it would cost every ack.
+Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
+again).';

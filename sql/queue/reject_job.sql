@@ -1,0 +1,35 @@
+create function pgq.reject_job(job_id bigint, lease_token uuid, error text default null)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    held pgq.job;
+begin
+    perform pgq._check_lease(reject_job.job_id, reject_job.lease_token);
+
+    held := pgq._lock_leased(reject_job.job_id, reject_job.lease_token);
+    if held.job_id is null then
+        return false;
+    end if;
+
+    perform pgq._bury(array[reject_job.job_id], 0, false, reject_job.error collate "C");
+    return true;
+end
+$$;
+
+comment on function pgq.reject_job(bigint, uuid, text) is
+'Makes a job a dead letter now; false when the caller does not hold it any more.
+It is for a job that no attempt can do, whatever attempts it has left. error: what is wrong with it;
+null: the error of the last nack stays. redrive puts it back. False, and nothing changed: the token
+is not that of the latest claim, or the job is finished already. A lease that has run out still
+counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+first (try again).';

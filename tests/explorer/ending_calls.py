@@ -1,0 +1,67 @@
+"""Calls of unique jobs, and of the ways in which jobs end or return that are neither ack nor nack.
+
+A name with ``_unique`` behind it is the same function with unique keys.
+"""
+
+from __future__ import annotations
+
+import json
+
+from explorer.draw import Arguments, Draw
+from explorer.registry import call
+
+__all__ = ["MODES"]
+
+MODES = ("finished", "finished", "claimed", "removed")
+
+
+def _key(draw: Draw) -> str:
+    return draw.rng.choice(["u", "u", "u", "v"])
+
+
+@call("endings", 9)
+def enqueue_unique(draw: Draw) -> Arguments:
+    number = draw.number()
+    return {
+        "queue": draw.queue(),
+        "payload": json.dumps({"n": number}),
+        "unique_key": _key(draw),
+        "max_attempts": draw.rng.choice([None, None, 1, 2]),
+        "#": [number],
+    }
+
+
+@call("endings", 4)
+def enqueue_batch_unique(draw: Draw) -> Arguments:
+    numbers = [draw.number() for _ in range(draw.rng.choice([1, 2, 3]))]
+    return {
+        "queue": draw.queue(),
+        "payloads": [json.dumps({"n": number}) for number in numbers],
+        "unique_keys": [draw.rng.choice(["u", "v", "w", None]) for _ in numbers],
+        "#": numbers,
+    }
+
+
+@call("endings", 6)
+def cancel_job(draw: Draw) -> Arguments:
+    return {"*": draw.late("id")}
+
+
+@call("endings", 5)
+def release_job(draw: Draw) -> Arguments:
+    return {"*": draw.late("job")}
+
+
+@call("endings", 1)
+def release_job_batch(draw: Draw) -> Arguments:
+    return {"*": draw.late("jobs")}
+
+
+@call("endings", 4)
+def reject_job(draw: Draw) -> Arguments:
+    return {"*": draw.late("job"), "error": "no"}
+
+
+@call("endings", 2)
+def get_job(draw: Draw) -> Arguments:
+    return {"*": draw.late("id")}
