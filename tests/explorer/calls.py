@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import explorer.ending_calls  # noqa: F401  it registers them
-import explorer.tick_calls
+import explorer.ending_calls
+import explorer.tick_calls  # noqa: F401  they register them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
 from explorer.registry import CALLS, Call, call
 from explorer.script import written

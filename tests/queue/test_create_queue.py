@@ -23,6 +23,8 @@ DEFAULTS = {
     "archive": True,
     "notify": False,
     "paused": False,
+    "idempotency_window": timedelta(days=1),
+    "unique_until": "finished",
 }
 
 CHOSEN: dict[str, Any] = {
@@ -36,6 +38,8 @@ CHOSEN: dict[str, Any] = {
     "backoff_jitter": 0.5,
     "archive": False,
     "notify": True,
+    "idempotency_window": timedelta(hours=1),
+    "unique_until": "claimed",
 }
 
 LIMITS = ["max_attempts", "job_ttl", "retention"]
@@ -153,6 +157,8 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "backoff_jitter": (0, "0", "0.5"),
     "archive": (True, "true", "false"),
     "notify": (False, "false", "true"),
+    "idempotency_window": ("2 hours", "02:00:00", "01:00:00"),
+    "unique_until": ("removed", "removed", "claimed"),
 }
 
 
