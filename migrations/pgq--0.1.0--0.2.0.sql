@@ -12162,6 +12162,8 @@ begin
         priority => new.priority,
         label => new.label,
         idempotency_key => new.idempotency_key,
+        unique_key => new.unique_key,
+        max_attempts => new.max_attempts,
         body => new.body
     );
     return new;
@@ -14077,6 +14079,8 @@ select
     null::integer as priority,
     null::text as label,
     null::text as idempotency_key,
+    null::text as unique_key,
+    null::integer as max_attempts,
     null::bytea as body
 where false;
 
@@ -14106,6 +14110,12 @@ comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no 
 
 comment on column pgq.enqueue_rows.idempotency_key is
 'What makes it the same when it comes again, see enqueue; null: nothing.';
+
+comment on column pgq.enqueue_rows.unique_key is
+'Of which its queue has one unfinished job, see enqueue; null: no such key.';
+
+comment on column pgq.enqueue_rows.max_attempts is
+'Attempts before it is dead; null: what its queue says.';
 
 comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
 

@@ -23599,6 +23599,8 @@ begin
         priority => new.priority,
         label => new.label,
         idempotency_key => new.idempotency_key,
+        unique_key => new.unique_key,
+        max_attempts => new.max_attempts,
         body => new.body
     );
     return new;
@@ -26390,6 +26392,8 @@ select
     null::integer as priority,
     null::text as label,
     null::text as idempotency_key,
+    null::text as unique_key,
+    null::integer as max_attempts,
     null::bytea as body
 where false;
 
@@ -26410,6 +26414,10 @@ comment on column pgq.enqueue_rows.priority is '0 (first) to 9 (last); null: 0.'
 comment on column pgq.enqueue_rows.label is 'What a claim may ask for; null: no label.';
 comment on column pgq.enqueue_rows.idempotency_key is
 'What makes it the same when it comes again, see enqueue; null: nothing.';
+comment on column pgq.enqueue_rows.unique_key is
+'Of which its queue has one unfinished job, see enqueue; null: no such key.';
+comment on column pgq.enqueue_rows.max_attempts is
+'Attempts before it is dead; null: what its queue says.';
 comment on column pgq.enqueue_rows.body is 'Its content as raw bytes; null when it has a payload.';
 
 -- ==== sql/shared/dump_configuration.sql

@@ -18,6 +18,8 @@ begin
         priority => new.priority,
         label => new.label,
         idempotency_key => new.idempotency_key,
+        unique_key => new.unique_key,
+        max_attempts => new.max_attempts,
         body => new.body
     );
     return new;

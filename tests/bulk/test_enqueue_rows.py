@@ -14,7 +14,7 @@ from support.session import Session, new_name
 
 COLUMNS = (
     *("queue", "payload", "key", "headers", "delay", "run_at", "priority", "label"),
-    *("idempotency_key", "body"),
+    *("idempotency_key", "unique_key", "max_attempts", "body"),
 )
 
 
@@ -49,6 +49,15 @@ def test_a_row_that_comes_again(connection: Session) -> None:
         assert insert(connection, queue=queue, payload=payload, idempotency_key="a") == 1
     [job] = connection.claim_job(queue=queue, max_jobs=10)
     assert job.payload == 1
+
+
+def test_a_row_of_a_unique_job(connection: Session) -> None:
+    """There is one of its key, with the attempts that the first row gave it."""
+    queue = new_queue(connection, max_attempts=5)
+    for attempts in (1, 2):
+        insert(connection, queue=queue, payload="1", unique_key="u", max_attempts=attempts)
+    [job] = connection.claim_job(queue=queue, max_jobs=10)
+    assert connection.get_job(job_id=job.job_id).max_attempts == 1
 
 
 def test_errors_are_those_of_enqueue(connection: Session) -> None:

@@ -65,7 +65,8 @@ def test_a_row_is_a_chunk(connection: Session) -> None:
         (
             "enqueue_rows",
             "enqueue",
-            "queue payload key headers delay run_at priority label idempotency_key body",
+            "queue payload key headers delay run_at priority label idempotency_key unique_key"
+            " max_attempts body",
         ),
     ],
 )

@@ -104,7 +104,7 @@ def test_demo_cleans_up_when_it_is_stopped(
         _, errors = process.communicate(timeout=30)
     finally:
         process.kill()
-    assert process.returncode == 128 + number
+    assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors
     assert client.list_topics() == []
     assert client.list_queues() == []

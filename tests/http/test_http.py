@@ -373,6 +373,7 @@ def test_openapi_shows_the_comments(http: Http, connection: psycopg.Connection[A
         "key",
         "headers",
         "partition",
+        "idempotency_key",
         "body",
     }
     assert schema["required"] == ["topic"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from support.clock import Clock
@@ -29,8 +30,29 @@ def publish(session: Session, topic: str, number: int = 1, **options: Any) -> An
 # ------------------------------------------------------------------------------------- cleanup
 
 
+def _let_others_end(session: Session) -> None:
+    """Wait for the transactions of other databases, tests and autovacuum, but not for ever.
+
+    Ids of transactions are those of the whole server, so cleanup waits for them as well.
+    """
+
+    def others() -> set[str]:
+        session.execute("select pg_stat_clear_snapshot()")
+        found = session.execute(
+            "select a.backend_xid::text from pg_stat_activity as a"
+            " where a.datname <> current_database() and a.backend_xid is not null"
+        )
+        return {xid for (xid,) in found}
+
+    running = others()
+    deadline = time.monotonic() + 2
+    while running and time.monotonic() < deadline:
+        running &= others()
+
+
 def actions(session: Session) -> list[str]:
     """What one cleanup did, in short."""
+    _let_others_end(session)
     return [row.action for row in session.cleanup()]
 
 
