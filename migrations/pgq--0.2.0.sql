@@ -13807,6 +13807,7 @@ language plpgsql
 volatile
 parallel unsafe
 set jit = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -20306,6 +20307,8 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set jit = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare

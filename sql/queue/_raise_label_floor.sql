@@ -4,6 +4,7 @@ language plpgsql
 volatile
 parallel unsafe
 set jit = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare

@@ -3,6 +3,8 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set jit = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
