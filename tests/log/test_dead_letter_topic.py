@@ -10,7 +10,7 @@ import pytest
 from support.clock import Clock
 from support.log import committed_offsets
 from support.poison import dead_letters, new_pair, work
-from support.session import Session, row, unchanged
+from support.session import Session, refused, row, unchanged
 
 
 def test_one_of_a_hundred(log: Session) -> None:
@@ -264,3 +264,28 @@ def test_consume_and_a_report(log: Session) -> None:
     assert done == [1, 2, 3, 4, 5, 7, 8, 9, 10]
     [letter] = dead_letters(log, dead)
     assert (letter.payload, letter.headers["pgq_error"]) == (6, "six")
+
+
+# ------------------------------------------------------------------- what retention has removed
+
+
+@pytest.mark.parametrize("out_of_range", ["error", "skip"])
+def test_a_message_that_retention_removed(
+    emptied_dsn: str, emptied_clock: Clock, out_of_range: str
+) -> None:
+    """It is in no dead-letter topic; the group does what it is told out of range."""
+    with Session.connect(emptied_dsn, autocommit=True) as own:
+        topic, dead = new_pair(own, messages=3, max_attempts=1, out_of_range=out_of_range)
+        place = {"topic": topic, "consumer_group": "readers", "partition": 0}
+        [held] = own.poll(**place, max_messages=1)
+        for move in ("3 days", "0", "8 days", "0"):
+            emptied_clock.advance(move)
+            own.cleanup()
+        assert own.nack_offsets(**place, lease_token=held.lease_token, error="no") is True
+        own.publish(topic=topic, payload=4, partition=0)
+        if out_of_range == "error":
+            refused("MQ004", own.poll, **place)
+            own.seek(topic=topic, consumer_group="readers", start="earliest")
+        assert [message.log_offset for message in own.poll(**place)] == [4]
+        assert row(own, "select attempt from pgq.group_lag where topic = %s", [topic]) == (1,)
+        assert dead_letters(own, dead) == []
