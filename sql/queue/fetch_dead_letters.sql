@@ -24,7 +24,7 @@ declare
 begin
     perform pgq._check_count('max_jobs', letters, 1, 1000000);
     if (fetch_dead_letters.after_died_at is null) <> (fetch_dead_letters.after_job_id is null) then
-        raise exception 'arguments "after_died_at" and "after_job_id" must be given together'
+        raise exception '"after_died_at", "after_job_id": both or neither are needed'
             using errcode = '22023';
     end if;
 

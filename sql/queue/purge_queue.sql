@@ -136,8 +136,9 @@ $$;
 comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
-one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
-idempotency keys: one that was given with a removed job still stands for it.
+one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every
+unfinished job, leased and dead ones too; a worker that still has one of them gets false from ack.
+Archived jobs stay, and so do idempotency keys: one that was given with a removed job still stands
+for it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 not exactly one of them is
 given, 25001 not under READ COMMITTED.';

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import explorer.effect_calls
 import explorer.ending_calls
 import explorer.tick_calls  # noqa: F401  they register them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
@@ -193,25 +194,6 @@ def redrive(draw: Draw) -> Arguments:
 @call("queue", 0.7)
 def purge_queue(draw: Draw) -> Arguments:
     return {"queue": draw.queue(), draw.rng.choice(["dead_only", "all_jobs"]): True}
-
-
-# ---------------------------------------------------------------------------- effects
-
-
-@call("effects", 8)
-def begin_effect(draw: Draw) -> Arguments:
-    more = {"at_least_once": draw.rng.choice([True, True, False])} if draw.some(0.4) else {}
-    return {"*": draw.late("job"), "effect": draw.effect(), **more}
-
-
-@call("effects", 4)
-def finish_effect(draw: Draw) -> Arguments:
-    return {"*": draw.late("job"), "effect": draw.effect(), "result": str(draw.number())}
-
-
-@call("effects", 3)
-def forget_effect(draw: Draw) -> Arguments:
-    return {"*": draw.late("job"), "effect": draw.effect()}
 
 
 # ---------------------------------------------------------------------------- bulk writes

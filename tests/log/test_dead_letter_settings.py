@@ -75,7 +75,9 @@ def test_no_limit(log: Session) -> None:
     with unchanged(log):
         refused("22023", log.alter_group, **names, no_limit=["retention"])
         refused("22023", log.alter_group, **names, no_limit=["max_attempts"], max_attempts=2)
-        refused("22023", log.alter_group, **names, no_limit=["max_attempts"], dead_letter_topic=dead)
+        refused(
+            "22023", log.alter_group, **names, no_limit=["max_attempts"], dead_letter_topic=dead
+        )
     log.alter_group(**names, no_limit=["max_attempts"])
     assert settings(log, topic) == (None, None, [None])
     log.drop_topic(topic=dead)
@@ -99,9 +101,7 @@ def test_while_a_member_is_at_work(log: Session) -> None:
     topic, dead = new_pair(log, messages=3)
     place = {"topic": topic, "consumer_group": "readers", "partition": 0}
     [held, *_] = log.poll(**place)
-    log.alter_group(
-        topic=topic, consumer_group="readers", max_attempts=1, dead_letter_topic=dead
-    )
+    log.alter_group(topic=topic, consumer_group="readers", max_attempts=1, dead_letter_topic=dead)
     assert log.nack_offsets(**place, lease_token=held.lease_token, error="no") is True
     assert work(log, topic, poison={2}) == [1, 3]
     assert [letter.payload for letter in dead_letters(log, dead)] == [2]
@@ -159,7 +159,7 @@ def test_two_topics_with_each_others_dead_letters(log: Session) -> None:
     log.publish(topic=one, payload=1)
     for name, number in ((one, 1), (two, 1), (one, 2)):
         assert work(log, name, poison={number}) == []
-    [first, second] = dead_letters(log, two)
+    [_first, second] = dead_letters(log, two)
     assert (second.headers["pgq_topic"], second.headers["pgq_offset"]) == (one, 2)
     refused("2BP01", log.drop_topic, topic=one)
     log.drop_group(topic=two, consumer_group="readers")

@@ -37,7 +37,7 @@ def test_the_first_of_them(connection: Session) -> None:
 
 
 def test_so_many_in_each_second(connection: Session, clock: Clock) -> None:
-    queue, ids = bury(connection, 25)
+    queue, _ids = bury(connection, 25)
     assert connection.redrive(queue=queue, all_jobs=True, per_second=10) == 25
     came = []
     for _ in range(4):
@@ -130,7 +130,7 @@ def test_purge_one(connection: Session) -> None:
 
 
 def test_purge_by_age(connection: Session, clock: Clock) -> None:
-    queue, ids = bury(connection, 2)
+    queue, _ids = bury(connection, 2)
     clock.advance("1 hour")
     more = enqueue_many(connection, queue, 2)
     token = claim(connection, queue, 2)[0].lease_token
