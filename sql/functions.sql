@@ -45,6 +45,8 @@
 \ir log/_fail_truncated.sql
 \ir log/_check_topic_settings.sql
 \ir log/_check_out_of_range.sql
+\ir log/_check_dead_letters.sql
+\ir log/_check_both_set.sql
 
 -- The log: where things stand
 \ir log/_first_available.sql
@@ -70,6 +72,7 @@
 \ir log/alter_topic.sql
 \ir log/drop_topic.sql
 \ir log/list_topics.sql
+\ir log/_lock_dead_letter_topic.sql
 \ir log/create_group.sql
 \ir log/alter_group.sql
 \ir log/drop_group.sql
@@ -89,6 +92,7 @@
 \ir log/_append_position.sql
 \ir log/_keep_position.sql
 \ir log/_check_positions.sql
+\ir log/_give_up.sql
 \ir log/_claim_any.sql
 \ir log/_claim.sql
 \ir log/claim_offsets.sql
@@ -98,6 +102,7 @@
 \ir log/poll.sql
 \ir log/extend_poll.sql
 \ir log/release_poll.sql
+\ir log/nack_offsets.sql
 \ir log/commit_offset.sql
 \ir log/seek.sql
 
@@ -171,6 +176,7 @@
 \ir queue/_extend_lease.sql
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql
+\ir queue/fetch_dead_letters.sql
 \ir queue/redrive.sql
 
 -- The queue: effects that happen once

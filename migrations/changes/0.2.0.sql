@@ -218,3 +218,43 @@ create type pgq.job_info as (
     payload jsonb,
     body bytea
 );
+
+-- Dead-letter topics of consumer groups.
+alter table pgq.consumer_group
+add column max_attempts integer,
+add column dead_letter_topic_id bigint references pgq.topic (topic_id);
+
+alter table pgq.group_partition add column max_attempts integer;
+
+alter table pgq.group_position
+add column attempt integer,
+add column last_error text,
+add column tried_offset bigint,
+add column single_offset bigint;
+
+alter type pgq.group_info
+add attribute max_attempts integer,
+add attribute dead_letter_topic text;
+
+alter type pgq._group_state
+add attribute max_attempts integer,
+add attribute attempt integer,
+add attribute last_error text,
+add attribute tried_offset bigint,
+add attribute single_offset bigint;
+
+-- Dead letters of queues, page by page.
+create type pgq.dead_letter as (
+    queue text,
+    job_id bigint,
+    attempt integer,
+    last_error text,
+    enqueued_at timestamptz,
+    died_at timestamptz,
+    priority integer,
+    key text,
+    label text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);

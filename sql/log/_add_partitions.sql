@@ -53,7 +53,7 @@ begin
 
     grouped as (
         insert into pgq.group_partition (
-            group_id, partition, topic, consumer_group, partition_id, out_of_range
+            group_id, partition, topic, consumer_group, partition_id, out_of_range, max_attempts
         )
         select
             g.group_id,
@@ -61,7 +61,8 @@ begin
             (_add_partitions.topic).topic,
             g.consumer_group,
             a.partition_id,
-            g.out_of_range
+            g.out_of_range,
+            g.max_attempts
         from pgq.consumer_group as g
         cross join added as a
         where g.topic_id = (_add_partitions.topic).topic_id

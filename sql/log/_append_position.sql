@@ -20,7 +20,11 @@ begin
         recorded_at,
         leased_until,
         lease_token,
-        lease_last_offset
+        lease_last_offset,
+        attempt,
+        last_error,
+        tried_offset,
+        single_offset
     )
     values (
         (_append_position.state).group_id,
@@ -34,6 +38,27 @@ begin
         case
             when _append_position.lease_token is not null
                 then (_append_position.state).lease_last_offset
+        end,
+        -- Attempts are those at one position: whoever moves it on and keeps the lease is at the
+        -- first one there.
+        case
+            when (_append_position.state).max_attempts is null then null
+            when _append_position.next_offset = (_append_position.state).next_offset
+                then (_append_position.state).attempt
+            when _append_position.lease_token is not null then 1
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                and _append_position.next_offset = (_append_position.state).next_offset
+                then (_append_position.state).last_error
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                then (_append_position.state).tried_offset
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                then (_append_position.state).single_offset
         end
     )
     on conflict do nothing;

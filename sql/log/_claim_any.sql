@@ -12,6 +12,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    ran_out constant text := 'the lease of the last attempt ran out';
     wanted integer := coalesce(_claim_any.max_messages, 100);
     state pgq._group_state;
     claimed pgq._claim_state;
@@ -53,15 +54,34 @@ begin
             end if;
         end if;
 
+        if state.max_attempts is not null and claimed.first_offset = state.next_offset then
+            -- The member before is lost, or it would have said how it failed.
+            if state.lease_token is not null
+                and right(state.last_error, length(ran_out)) is distinct from ran_out
+            then
+                state.last_error := concat_ws(E'\n', state.last_error, ran_out);
+            end if;
+            if state.attempt >= state.max_attempts then
+                perform pgq._give_up(_claim_any.topic, _claim_any.consumer_group, state, null);
+                continue;
+            end if;
+            if _claim_any.lease is not null then
+                state.attempt := coalesce(state.attempt, 0) + 1;
+            end if;
+        end if;
+
         claimed.partition := state.partition;
         claimed.partition_id := state.partition_id;
-        claimed.last_offset := least(
-            state.last_offset, claimed.first_offset + wanted - 1
-        );
+        claimed.last_offset := case
+            when state.max_attempts is not null and claimed.first_offset <= state.single_offset
+                then claimed.first_offset
+            else least(state.last_offset, claimed.first_offset + wanted - 1)
+        end;
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
             claimed.leased_until := pgq._clock() + _claim_any.lease;
             state.lease_last_offset := claimed.last_offset;
+            state.tried_offset := greatest(state.tried_offset, claimed.last_offset);
         end if;
 
         if pgq._append_position(
@@ -80,5 +100,5 @@ end
 $$;
 
 comment on function pgq._claim_any(text, text, integer, integer, interval) is
-'What _claim does when it has to look further: at other partitions, at older segments, or at the
-partition that was named.';
+'What _claim does when it has to look further: at other partitions, at older segments, at the
+partition that was named, or at the attempts that there were.';

@@ -15,8 +15,13 @@ declare
 begin
     loop
         if _lock_group.partition is not null then
-            select l.group_id, l.partition, l.partition_id, l.out_of_range
-            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
+            into
+                state.group_id,
+                state.partition,
+                state.partition_id,
+                state.out_of_range,
+                state.max_attempts
             from pgq.group_partition as l
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
@@ -25,8 +30,13 @@ begin
         else
             -- Of the partitions that have something to read and that no member holds, the one that
             -- was read longest ago.
-            select l.group_id, l.partition, l.partition_id, l.out_of_range
-            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
+            into
+                state.group_id,
+                state.partition,
+                state.partition_id,
+                state.out_of_range,
+                state.max_attempts
             from pgq.group_partition as l
             inner join pgq.partition as p on p.partition_id = l.partition_id
             cross join lateral (
@@ -78,7 +88,11 @@ begin
             j.next_offset,
             j.leased_until,
             j.lease_token,
-            j.lease_last_offset
+            j.lease_last_offset,
+            j.attempt,
+            j.last_error,
+            j.tried_offset,
+            j.single_offset
         into
             state.segment,
             state.segment_first_offset,
@@ -87,7 +101,11 @@ begin
             state.next_offset,
             state.leased_until,
             state.lease_token,
-            state.lease_last_offset
+            state.lease_last_offset,
+            state.attempt,
+            state.last_error,
+            state.tried_offset,
+            state.single_offset
         from pgq.partition as p
         cross join lateral (
             select k.*

@@ -1,7 +1,10 @@
 create function pgq.alter_group(
     topic text,
     consumer_group text,
-    out_of_range text default null
+    out_of_range text default null,
+    max_attempts integer default null,
+    dead_letter_topic text default null,
+    no_limit text[] default null
 )
 returns setof pgq.group_info
 language plpgsql
@@ -13,9 +16,23 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    dead_letter_id bigint;
     target_id bigint;
+    altered pgq.consumer_group;
 begin
     perform pgq._check_out_of_range(alter_group.out_of_range collate "C");
+    perform pgq._check_dead_letters(
+        alter_group.topic collate "C",
+        alter_group.max_attempts,
+        alter_group.dead_letter_topic collate "C"
+    );
+    perform pgq._check_no_limit(
+        alter_group.no_limit collate "C",
+        jsonb_build_object(
+            'max_attempts',
+            coalesce(alter_group.max_attempts::text, alter_group.dead_letter_topic)
+        )
+    );
 
     loop
         -- Members end first; only then the topic. That is changed, though not what it says, so that
@@ -28,6 +45,9 @@ begin
         order by l.partition
         for no key update;
 
+        dead_letter_id := pgq._lock_dead_letter_topic(
+            alter_group.topic collate "C", alter_group.dead_letter_topic collate "C"
+        );
         update pgq.topic as t
         set updated_at = t.updated_at
         where t.topic = alter_group.topic collate "C"
@@ -37,20 +57,32 @@ begin
         update pgq.consumer_group as g
         set
             out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
-            updated_at = pgq._clock()
+            updated_at = pgq._clock(),
+            max_attempts = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                else coalesce(alter_group.max_attempts, g.max_attempts)
+            end,
+            dead_letter_topic_id = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                else coalesce(dead_letter_id, g.dead_letter_topic_id)
+            end
         where g.topic_id = target_id
             and g.consumer_group = alter_group.consumer_group collate "C"
-        returning g.group_id
-        into target_id;
+        returning g.*
+        into altered;
 
-        exit when target_id is not null;
+        exit when altered.group_id is not null;
         -- Where this finds it, it was dropped and created again while this call waited.
         perform pgq._check_group(alter_group.topic collate "C", alter_group.consumer_group, null);
     end loop;
 
+    perform pgq._check_both_set(altered.max_attempts, altered.dead_letter_topic_id);
+
     update pgq.group_partition as l
-    set out_of_range = coalesce(alter_group.out_of_range, l.out_of_range)
-    where l.group_id = target_id;
+    set
+        out_of_range = altered.out_of_range,
+        max_attempts = altered.max_attempts
+    where l.group_id = altered.group_id;
 
     return query
     select i.*
@@ -58,8 +90,10 @@ begin
 end
 $$;
 
-comment on function pgq.alter_group(text, text, text) is
+comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
 'Changes settings of a consumer group and returns it; what is null stays as it is.
-See create_group for the settings. It waits for transactions that consume for the group.
+See create_group for the settings. A new max_attempts counts for what has failed before as well.
+no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts are forgotten. It
+waits for transactions that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';

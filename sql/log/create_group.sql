@@ -2,7 +2,9 @@ create function pgq.create_group(
     topic text,
     consumer_group text,
     start text default 'earliest',
-    out_of_range text default null
+    out_of_range text default null,
+    max_attempts integer default null,
+    dead_letter_topic text default null
 )
 returns setof pgq.group_info
 language plpgsql
@@ -15,6 +17,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.topic;
+    dead_letter_id bigint;
     new_id bigint;
     existing pgq.group_info;
 begin
@@ -24,6 +27,11 @@ begin
             using errcode = '22023';
     end if;
     perform pgq._check_out_of_range(create_group.out_of_range collate "C");
+    perform pgq._check_dead_letters(
+        create_group.topic collate "C",
+        create_group.max_attempts,
+        create_group.dead_letter_topic collate "C"
+    );
 
     -- One that is there is found without a lock.
     select i.*
@@ -44,13 +52,22 @@ begin
         perform pgq._check_settings_equal(
             'consumer group',
             create_group.consumer_group collate "C",
-            jsonb_build_object('out_of_range', create_group.out_of_range),
+            jsonb_build_object(
+                'out_of_range', create_group.out_of_range,
+                'max_attempts', create_group.max_attempts,
+                'dead_letter_topic', create_group.dead_letter_topic
+            ),
             null,
             to_jsonb(existing)
         );
         return next existing;
         return;
     end if;
+
+    dead_letter_id := pgq._lock_dead_letter_topic(
+        create_group.topic collate "C", create_group.dead_letter_topic collate "C"
+    );
+    perform pgq._check_both_set(create_group.max_attempts, dead_letter_id);
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
@@ -66,14 +83,22 @@ begin
     end loop;
 
     insert into pgq.consumer_group (
-        topic_id, consumer_group, out_of_range, created_at, updated_at
+        topic_id,
+        consumer_group,
+        out_of_range,
+        created_at,
+        updated_at,
+        max_attempts,
+        dead_letter_topic_id
     )
     values (
         target.topic_id,
         create_group.consumer_group,
         coalesce(create_group.out_of_range, 'error'),
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        create_group.max_attempts,
+        dead_letter_id
     )
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
@@ -86,13 +111,15 @@ begin
             create_group.topic,
             create_group.consumer_group,
             create_group.start,
-            create_group.out_of_range
+            create_group.out_of_range,
+            create_group.max_attempts,
+            create_group.dead_letter_topic
         ) as c;
         return;
     end if;
 
     insert into pgq.group_partition (
-        group_id, partition, topic, consumer_group, partition_id, out_of_range
+        group_id, partition, topic, consumer_group, partition_id, out_of_range, max_attempts
     )
     select
         new_id,
@@ -100,7 +127,8 @@ begin
         target.topic,
         create_group.consumer_group,
         p.partition_id,
-        coalesce(create_group.out_of_range, 'error')
+        coalesce(create_group.out_of_range, 'error'),
+        create_group.max_attempts
     from pgq.partition as p
     where p.topic_id = target.topic_id;
 
@@ -126,13 +154,18 @@ begin
 end
 $$;
 
-comment on function pgq.create_group(text, text, text, text) is
+comment on function pgq.create_group(text, text, text, text, integer, text) is
 'Creates a consumer group and returns it; one that exists is returned if the given settings agree.
 start: earliest (from the oldest message kept, the default) or latest (only what is published from
 now on); of a group that exists it is not compared. out_of_range: what happens when retention
 removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
-oldest that is there.
-Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
+oldest that is there. max_attempts and dead_letter_topic, which is another topic: a batch that
+failed so often, by nack_offsets or because its lease ran out, is given out message by message from
+then on, and a message that failed so often alone is published to that topic, with its key and
+content and with headers that say where it comes from and why: pgq_topic, pgq_partition, pgq_offset,
+pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group goes on behind it. By default there
+is no limit: the group stays at what fails.
+Errors: MQ001 unknown topic, MQ005 the group exists with other settings than those given,
 22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
 another transaction was first, or at any level when retention removes what is being read (try
 again).';

@@ -23,6 +23,25 @@ begin
 
     target := pgq._lock_topic(drop_topic.topic collate "C");
 
+    if exists (
+        select from pgq.consumer_group as g where g.dead_letter_topic_id = target.topic_id
+    ) then
+        raise exception 'topic "%" gets the dead letters of consumer groups', drop_topic.topic
+            using errcode = '2BP01',
+                detail = (
+                    select
+                        string_agg(
+                            format('Group "%s" of topic "%s".', g.consumer_group, t.topic),
+                            ' '
+                            order by t.topic, g.consumer_group
+                        )
+                    from pgq.consumer_group as g
+                    inner join pgq.topic as t on t.topic_id = g.topic_id
+                    where g.dead_letter_topic_id = target.topic_id
+                ),
+                hint = 'Drop them, or change them with pgq.alter_group, before.';
+    end if;
+
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
@@ -41,5 +60,5 @@ comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
-Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
+a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -15,9 +15,17 @@ begin
     end if;
 
     return query
-    select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
+    select
+        t.topic,
+        g.consumer_group,
+        g.out_of_range,
+        g.created_at,
+        g.updated_at,
+        g.max_attempts,
+        d.topic
     from pgq.topic as t
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
     where t.topic = coalesce(list_groups.topic collate "C", t.topic)
     order by t.topic, g.consumer_group;
 end

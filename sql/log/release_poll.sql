@@ -32,6 +32,7 @@ begin
         return false;
     end if;
 
+    state.attempt := state.attempt - 1;
     perform pgq._append_position(state, state.next_offset, null, null);
     return true;
 end
@@ -39,7 +40,8 @@ $$;
 
 comment on function pgq.release_poll(text, text, integer, uuid) is
 'Gives back a partition that poll leased; false when the caller does not hold it any more.
-What was not committed goes to the next member at once. A lease that has run out still counts as
-long as no other member got the partition.
+What was not committed goes to the next member at once, and this attempt at it does not count; for
+what could not be processed there is nack_offsets. A lease that has run out still counts as long as
+no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
 argument is null, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -89,6 +89,8 @@ create table pgq.consumer_group (
     out_of_range text not null check (out_of_range in ('error', 'skip')),
     created_at timestamptz not null,
     updated_at timestamptz not null,
+    max_attempts integer,
+    dead_letter_topic_id bigint references pgq.topic (topic_id),
     unique (topic_id, consumer_group)
 );
 
@@ -99,6 +101,10 @@ comment on column pgq.consumer_group.out_of_range is
 'What happens when retention removed messages the group has not read: error, or skip them.';
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
+comment on column pgq.consumer_group.max_attempts is
+'Attempts before a message goes to the dead-letter topic; null: no limit.';
+comment on column pgq.consumer_group.dead_letter_topic_id is
+'Where it goes; null where there is no limit.';
 
 -- As in partition, a member finds one row by one index.
 create table pgq.group_partition (
@@ -109,6 +115,7 @@ create table pgq.group_partition (
     partition_id bigint not null,
     out_of_range text not null,
     trimmed_seq bigint not null default 0,
+    max_attempts integer,
     primary key (group_id, partition),
     unique (topic, consumer_group, partition),
     unique (partition_id, consumer_group)
@@ -124,6 +131,7 @@ comment on column pgq.group_partition.out_of_range is 'What the group says.';
 comment on column pgq.group_partition.trimmed_seq is
 'Rows of the journal below this seq were removed. Trimming changes this row, so that a member whose
 snapshot is older cannot lock it.';
+comment on column pgq.group_partition.max_attempts is 'What the group says.';
 
 create table pgq.group_position (
     group_id bigint not null,
@@ -135,6 +143,10 @@ create table pgq.group_position (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
+    attempt integer,
+    last_error text,
+    tried_offset bigint,
+    single_offset bigint,
     primary key (group_id, partition, seq)
 );
 
@@ -147,10 +159,18 @@ comment on column pgq.group_position.first_offset is 'The position before this c
 comment on column pgq.group_position.next_offset is 'The offset that is read next.';
 comment on column pgq.group_position.recorded_at is 'When the change was made.';
 comment on column pgq.group_position.leased_until is
-'Until when a member has the partition; null: nobody.';
+'Until when a member has the partition, or without a token nobody gets it; null: neither.';
 comment on column pgq.group_position.lease_token is 'The token that poll gave to that member.';
 comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
+comment on column pgq.group_position.attempt is
+'How many attempts there were at next_offset, with the one under way; null: none, or they are not
+counted.';
+comment on column pgq.group_position.last_error is 'How the last of them failed; null: unknown.';
+comment on column pgq.group_position.tried_offset is
+'The last offset that any of them had; of no meaning below next_offset.';
+comment on column pgq.group_position.single_offset is
+'Up to this offset messages are given out one by one; of no meaning below next_offset.';
 
 create table pgq.view_key (
     key uuid not null

@@ -27,7 +27,9 @@ create type pgq.group_info as (
     consumer_group text,
     out_of_range text,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    max_attempts integer,
+    dead_letter_topic text
 );
 
 comment on type pgq.group_info is 'A consumer group and its settings.';
@@ -37,6 +39,10 @@ comment on column pgq.group_info.out_of_range is
 'What happens when retention removed messages it has not read: error or skip.';
 comment on column pgq.group_info.created_at is 'When it was made.';
 comment on column pgq.group_info.updated_at is 'When its settings last changed.';
+comment on column pgq.group_info.max_attempts is
+'Attempts before a message goes to the dead-letter topic; null: no limit.';
+comment on column pgq.group_info.dead_letter_topic is
+'Where it goes; null where there is no limit.';
 
 create type pgq.message_record as (
     partition integer,
@@ -123,7 +129,7 @@ create type pgq.leased_message as (
 
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
 comment on column pgq.leased_message.lease_token is
-'What commit_offset, extend_poll and release_poll ask for.';
+'What commit_offset, extend_poll, release_poll and nack_offsets ask for.';
 comment on column pgq.leased_message.leased_until is
 'Until when the caller has the partition, by the clock of the server.';
 comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
@@ -160,7 +166,12 @@ create type pgq._group_state as (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
-    last_offset bigint
+    last_offset bigint,
+    max_attempts integer,
+    attempt integer,
+    last_error text,
+    tried_offset bigint,
+    single_offset bigint
 );
 
 comment on type pgq._group_state is

@@ -52,11 +52,13 @@ select
     s.last_offset,
     s.last_offset - q.next_offset + 1 as lag,
     s.published_at as oldest_published_at,
-    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until
+    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
+    coalesce(q.attempt, 0) as attempt,
+    q.last_error
 from pgq.group_partition as l
 inner join pgq.partition as p on p.partition_id = l.partition_id
 cross join lateral (
-    select j.next_offset, j.leased_until
+    select j.next_offset, j.leased_until, j.attempt, j.last_error
     from pgq.group_position as j
     where j.group_id = l.group_id
         and j.partition = l.partition
@@ -86,7 +88,12 @@ comment on column pgq.group_lag.lag is
 comment on column pgq.group_lag.oldest_published_at is
 'When the next message for the group was published; null: it has caught up.';
 comment on column pgq.group_lag.leased_until is
-'Until when a member has the partition; null: nobody.';
+'Until when a member has the partition, or nobody gets it after a nack_offsets; null: neither.';
+comment on column pgq.group_lag.attempt is
+'How many attempts there were at the next message, with the one under way; they are counted in
+groups with a max_attempts.';
+comment on column pgq.group_lag.last_error is
+'How the last of them failed; null: it did not, or nobody has said how.';
 
 create view pgq.topic_stats
 with (security_barrier) as

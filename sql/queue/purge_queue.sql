@@ -1,7 +1,9 @@
 create function pgq.purge_queue(
     queue text,
     dead_only boolean default null,
-    all_jobs boolean default null
+    job_id bigint default null,
+    all_jobs boolean default null,
+    died_before timestamptz default null
 )
 returns bigint
 language plpgsql
@@ -34,10 +36,15 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(purge_queue.queue collate "C");
     end if;
-    if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
-        raise exception '"dead_only", "all_jobs": exactly one is needed'
+    if num_nonnulls(
+        nullif(purge_queue.dead_only, false),
+        purge_queue.job_id,
+        nullif(purge_queue.all_jobs, false),
+        purge_queue.died_before
+    ) <> 1 then
+        raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
-                hint = 'Pass dead_only => true, or all_jobs => true.';
+                hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -74,24 +81,40 @@ begin
             keyed := keyed || freed;
         end if;
 
-        with doomed as materialized (
-            select d.job_id
-            from pgq.dead_job as d
-            where d.queue_id = target_id
-            order by d.job_id
-            for update
-        ),
+        if purge_queue.job_id is not null then
+            -- The queue is written as it stands in no index, so that no plan walks its letters.
+            with purged as (
+                delete from pgq.dead_job as d
+                where d.job_id = purge_queue.job_id
+                    and d.queue_id + 0 = target_id
+                returning d.job_id, d.unique_key
+            )
 
-        purged as (
-            delete from pgq.dead_job as d
-            using doomed as g
-            where d.job_id = g.job_id
-            returning d.job_id, d.unique_key
-        )
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
+        else
+            with doomed as materialized (
+                select d.job_id
+                from pgq.dead_job as d
+                where d.queue_id = target_id
+                    and d.died_at < coalesce(purge_queue.died_before, 'infinity')
+                -- In no order that an index has, so that no plan walks all letters by their ids.
+                order by d.job_id + 0
+                for update
+            ),
 
-        select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
-        into gone, freed
-        from purged as p;
+            purged as (
+                delete from pgq.dead_job as d
+                using doomed as g
+                where d.job_id = g.job_id
+                returning d.job_id, d.unique_key
+            )
+
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
+        end if;
         removed := removed + gone;
         keyed := keyed || freed;
 
@@ -110,10 +133,12 @@ begin
 end
 $$;
 
-comment on function pgq.purge_queue(text, boolean, boolean) is
+comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
-dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
-idempotency keys: one that was given with a removed job still stands for it.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
-both are, 25001 not under READ COMMITTED.';
+dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
+one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every
+unfinished job, leased and dead ones too; a worker that still has one of them gets false from ack.
+Archived jobs stay, and so do idempotency keys: one that was given with a removed job still stands
+for it.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 not exactly one of them is
+given, 25001 not under READ COMMITTED.';

@@ -1,7 +1,9 @@
 create function pgq.redrive(
     queue text,
     job_id bigint default null,
-    all_jobs boolean default null
+    all_jobs boolean default null,
+    max_jobs integer default null,
+    per_second double precision default null
 )
 returns bigint
 language plpgsql
@@ -43,9 +45,41 @@ begin
             using errcode = '22023',
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
+    if redrive.job_id is not null and num_nonnulls(redrive.max_jobs, redrive.per_second) > 0 then
+        raise exception '"job_id" and "%" exclude each other',
+            case when redrive.max_jobs is not null then 'max_jobs' else 'per_second' end
+            using errcode = '22023';
+    end if;
+    if redrive.max_jobs is not null then
+        perform pgq._check_count('max_jobs', redrive.max_jobs, 1, 1000000);
+    end if;
+    if redrive.per_second not between 0.001 and 1000000 then
+        raise exception 'argument "per_second" must be from 0.001 to 1000000'
+            using errcode = '22023',
+                detail = format('Given: %s.', redrive.per_second);
+    end if;
 
-    -- In the order of their ids, as everywhere where several are locked.
+    -- In the order of their ids, as everywhere where several are locked; but those that died first
+    -- are found in another order, so that whoever has one of them locked is not waited for.
     letters := case
+        when redrive.max_jobs is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+                and (
+                    d.unique_key is null
+                    or not exists (
+                        select
+                        from pgq.unique_job as u
+                        where u.queue_id = d.queue_id
+                            and u.unique_key = d.unique_key
+                            and u.job_id <> d.job_id
+                    )
+                )
+            order by d.died_at, d.job_id
+            limit redrive.max_jobs
+            for update skip locked
+        )
         when redrive.job_id is not null then array(
             select d.job_id
             from pgq.dead_job as d
@@ -90,6 +124,18 @@ begin
         where d.job_id = any(letters)
             and d.queue_id + 0 = target.queue_id
         returning d.*
+    ),
+
+    -- One after the other, those that died first before the others.
+    due as (
+        select
+            r.*,
+            pgq._clock() + make_interval(
+                secs => coalesce(
+                    (row_number() over (order by r.died_at, r.job_id) - 1) / redrive.per_second, 0
+                )
+            ) as due_at
+        from revived as r
     )
 
     insert into pgq.job (
@@ -112,8 +158,8 @@ begin
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        pgq._clock() + target.job_ttl,
-        pgq._clock(),
+        r.due_at + target.job_ttl,
+        r.due_at,
         r.segment,
         0,
         r.priority,
@@ -121,18 +167,20 @@ begin
         r.last_error,
         r.unique_key,
         r.max_attempts
-    from revived as r;
+    from due as r;
     get diagnostics redriven = row_count;
 
     return redriven;
 end
 $$;
 
-comment on function pgq.redrive(text, bigint, boolean) is
+comment on function pgq.redrive(text, bigint, boolean, integer, double precision) is
 'Puts dead letters back into their queue and returns how many.
-job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
-before them and the whole job_ttl from now on. A letter stays one while another job has its
-unique_key: two unfinished jobs of one key there are never. 0: the job is not a dead letter of this
-queue, or is such a one.
+job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000) so many of those
+that died first, but for those that another transaction is at. They are due at once, or with
+per_second (0.001 to 1000000) so many of them in each second from now on, those that died first
+before the others. They have all their attempts before them and the whole job_ttl from when they are
+due. A letter stays one while another job has its unique_key: two unfinished jobs of one key there
+are never. 0: the job is not a dead letter of this queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
-or both, 25001 not under READ COMMITTED.';
+or both, or a bad max_jobs or per_second, 25001 not under READ COMMITTED.';

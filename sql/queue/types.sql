@@ -142,3 +142,33 @@ whether it has happened.';
 comment on column pgq.effect_state.result is 'What finish_effect was given; null: nothing.';
 comment on column pgq.effect_state.attempt is 'Which attempt of the job began it.';
 comment on column pgq.effect_state.begun_at is 'When that was.';
+
+create type pgq.dead_letter as (
+    queue text,
+    job_id bigint,
+    attempt integer,
+    last_error text,
+    enqueued_at timestamptz,
+    died_at timestamptz,
+    priority integer,
+    key text,
+    label text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.dead_letter is 'A job that was given up after its last attempt.';
+comment on column pgq.dead_letter.queue is 'The queue.';
+comment on column pgq.dead_letter.job_id is 'The id of the job.';
+comment on column pgq.dead_letter.attempt is 'How many attempts it had.';
+comment on column pgq.dead_letter.last_error is
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+comment on column pgq.dead_letter.enqueued_at is 'When it was enqueued.';
+comment on column pgq.dead_letter.died_at is 'When it became a dead letter.';
+comment on column pgq.dead_letter.priority is '0 (first) to 9 (last).';
+comment on column pgq.dead_letter.key is 'Its key; null: none.';
+comment on column pgq.dead_letter.label is 'Its label; null: none.';
+comment on column pgq.dead_letter.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.dead_letter.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.dead_letter.body is 'Its content as raw bytes; null when it has a payload.';

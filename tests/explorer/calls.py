@@ -13,6 +13,7 @@ import explorer.effect_calls
 import explorer.ending_calls
 import explorer.tick_calls  # noqa: F401  they register them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
+from explorer.poison_calls import known_from_poison
 from explorer.registry import CALLS, Call, call
 from explorer.script import written
 
@@ -186,7 +187,8 @@ def archive_job(draw: Draw) -> Arguments:
 
 @call("queue", 2)
 def redrive(draw: Draw) -> Arguments:
-    return {"queue": draw.queue(), "all_jobs": True}
+    more = draw.rng.choice([{}, {}, {"max_jobs": 1}, {"per_second": 10}])
+    return {"queue": draw.queue(), "all_jobs": True, **more}
 
 
 @call("queue", 0.7)
@@ -358,11 +360,13 @@ def sql_of(name: str, arguments: Arguments) -> str:
     if name in OWN:
         return OWN[name].format(**texts)
     listed = ", ".join(f"{key} => {text}" for key, text in texts.items())
-    return f"select * from pgq.{name.removesuffix('_unique')}({listed})"
+    function = name.removesuffix("_unique").removesuffix("_poison")
+    return f"select * from pgq.{function}({listed})"
 
 
 def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tuple[str, Arguments]]:
     """What a call's answer lets later calls name, as kinds of :class:`Late`."""
+    yield from known_from_poison(name, rows)
     if rows and {"job_id", "lease_token"} <= rows[0].keys():
         token = rows[0]["lease_token"]
         for row in rows:

@@ -11,6 +11,7 @@ from typing import Any
 from explorer.check_keys import new_numbers
 from explorer.database import Link, Row
 from explorer.history import Event, History, Order
+from explorer.poison_calls import DEAD, POISON
 from explorer.settings import kept_for
 from explorer.tick_calls import TICKS
 from explorer.writes import written_chunks
@@ -21,6 +22,9 @@ MARGIN = 60
 """Seconds of a trial that may pass by themselves, and more."""
 
 FOREVER = 10**12
+
+OTHERS = f"'{TICKS}', '{POISON}', '{DEAD}'"
+"""Topics that have checks of their own."""
 
 
 @dataclass
@@ -97,7 +101,7 @@ def check_topics(history: History, link: Link) -> list[Topic]:
     """Check what all topics hold; returns them for the checks of their groups."""
     drops = {e.arguments["topic"]: e.order for e in history.committed("drop_topic")}
     topics = []
-    for row in link.rows(f"select topic from pgq.list_topics() where topic <> '{TICKS}'"):
+    for row in link.rows(f"select topic from pgq.list_topics() where topic not in ({OTHERS})"):
         topic = Topic(row["topic"], history, drops.get(row["topic"]))
         topic.limited = any(
             event.rows and event.rows[0]["max_bytes"] is not None
@@ -229,13 +233,13 @@ def _check_view(topics: list[Topic], history: History, link: Link) -> None:
     first = {(topic.name, number): low for topic in topics for number, low in topic.first.items()}
     for row in link.rows(
         "select topic, partition, log_offset, count(*) as copies from pgq.messages"
-        f" where topic <> '{TICKS}' group by topic, partition, log_offset having count(*) > 1"
+        f" where topic not in ({OTHERS}) group by topic, partition, log_offset having count(*) > 1"
     ):
         if row["log_offset"] >= first[row["topic"], row["partition"]]:
             history.violate("stored twice", f"the view messages shows {row}")
     for row in link.rows(
         "select topic, partition, min(log_offset) as lowest from pgq.messages"
-        f" where topic <> '{TICKS}' group by 1, 2"
+        f" where topic not in ({OTHERS}) group by 1, 2"
     ):
         start = first[row["topic"], row["partition"]]
         if row["lowest"] < start:

@@ -1,11 +1,11 @@
-"""Calls that note what a job does elsewhere."""
+"""Calls of effects that happen once."""
 
 from __future__ import annotations
 
 from explorer.draw import Arguments, Draw
 from explorer.registry import call
 
-__all__ = ["begin_effect", "finish_effect", "forget_effect"]
+__all__: list[str] = []
 
 
 @call("effects", 8)

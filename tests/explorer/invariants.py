@@ -8,6 +8,7 @@ from explorer.check_groups import check_groups
 from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
 from explorer.check_log import check_topics
+from explorer.check_poison import check_poison
 from explorer.check_queue import check_queues
 from explorer.check_ticks import check_ticks
 from explorer.database import Link
@@ -39,6 +40,7 @@ def check(history: History, link: Link) -> None:
     check_groups(topics, history, link)
     check_queues(history, link, ahead)
     check_ticks(history, link)
+    check_poison(history, link)
 
 
 def _check_segments(history: History, link: Link) -> None:

@@ -9,6 +9,7 @@ from functools import cache
 from explorer.calls import CALLS, Call
 from explorer.draw import JOB_TTLS, RETENTIONS, Draw
 from explorer.ending_calls import MODES
+from explorer.poison_calls import DEAD, POISON
 from explorer.script import HOUSE, LEVELS, Step, Trial
 from explorer.tick_calls import TICKS
 
@@ -98,6 +99,18 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 archive=draw.some(0.7),
                 unique_until=rng.choice(MODES) if "endings" in areas else None,
             )
+    if "poison" in areas:
+        for name, partitions in ((POISON, 2), (DEAD, rng.choice([1, 2]))):
+            house("create_topic", topic=name, partitions=partitions, no_limit=["retention"])
+        house(
+            "create_group",
+            topic=POISON,
+            consumer_group="g",
+            max_attempts=rng.choice([1, 1, 2, 3]),
+            dead_letter_topic=DEAD,
+        )
+        for _ in range(rng.choice([1, 2, 4])):
+            drawn("publish_poison")
     if "ticks" in areas:
         house("create_queue", queue=TICKS, no_limit=["retention", "job_ttl"])
         house("create_topic", topic=TICKS, partitions=rng.choice([1, 2]), no_limit=["retention"])
@@ -176,6 +189,7 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (1, frozenset({"log", "queue", "bulk", "settings"})),
     (1, frozenset({"log", "journal"})),
     (2, frozenset({"ticks"})),
+    (3, frozenset({"poison"})),
     (1, frozenset({"ticks", "log", "queue", "settings"})),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -51,3 +52,33 @@ def test_one_of_many(reader: Reader, connection: Session) -> None:
     assert reader.call("redrive", queue="work", all_jobs=True) == [(LETTERS - 3,)]
     assert not reader.last.scanned
     assert stats(connection, "work") == {"ready": LETTERS}
+
+
+def test_pages(reader: Reader, connection: Session) -> None:
+    """A page costs what is on it, wherever it stands and however many there are."""
+    connection.create_queue(queue="work", max_attempts=1)
+    reader.call("fetch_dead_letters", queue="work")
+    number = 10000
+    made = reader.call("enqueue_batch", queue="work", payloads=[Jsonb(0)] * number)
+    token = reader.call("claim_job", queue="work", max_jobs=number)[0].lease_token
+    reader.call("nack_batch", job_ids=[job_id for job_id, _ in made], lease_token=token)
+    for vacuumed in (False, True):
+        if vacuumed:
+            connection.execute("vacuum analyze pgq.dead_job")
+        session = Reader(connection.info.dsn) if vacuumed else reader
+        seen = 0
+        after: dict[str, Any] = {}
+        while rows := session.call("fetch_dead_letters", queue="work", max_jobs=500, **after):
+            assert session.last.entries <= 4 * 500 + OVERHEAD
+            assert not session.last.scanned
+            seen += len(rows)
+            after = {"after_died_at": rows[-1].died_at, "after_job_id": rows[-1].job_id}
+        assert seen == number
+    letters = connection.fetch_dead_letters(queue="work", max_jobs=3)
+    assert reader.call("purge_queue", queue="work", job_id=letters[0].job_id) == [(1,)]
+    assert reader.last.entries <= OVERHEAD
+    assert reader.call("redrive", queue="work", all_jobs=True, max_jobs=2) == [(2,)]
+    assert reader.last.entries <= OVERHEAD
+    assert reader.call("purge_queue", queue="work", died_before=letters[2].died_at) == [(0,)]
+    assert reader.last.entries <= OVERHEAD
+    assert not reader.last.scanned

@@ -155,3 +155,30 @@ def test_idempotency_keys(client: Client) -> None:
     ]
     altered = client.alter_topic("readings", idempotency_window=timedelta(days=1))
     assert altered.idempotency_window == timedelta(days=1)
+
+
+def test_dead_letter_topics(client: Client) -> None:
+    client.create_topic("readings", partitions=1)
+    client.create_topic("dead", partitions=1)
+    group = client.create_group("readings", "sums", max_attempts=2, dead_letter_topic="dead")
+    assert (group.max_attempts, group.dead_letter_topic) == (2, "dead")
+    client.publish_batch("readings", [1, 2])
+    polled = client.poll("readings", "sums", max_messages=1)
+    token = polled[0].lease_token
+    assert client.nack_offsets("readings", "sums", 0, lease_token=token, error="no") is True
+    assert client.nack_offsets("readings", "sums", 0, lease_token=token, error="no") is False
+    (lag,) = client.group_lag("readings")
+    assert (lag.attempt, lag.last_error) == (1, "no")
+    assert client.nack_offsets(
+        "readings", "sums", 0, first_offset=1, last_offset=1, delay=timedelta(hours=1), error="bad"
+    )
+    (letter,) = client.fetch_range("dead", 0, 1, 1)
+    assert letter.headers is not None
+    assert (letter.payload, letter.headers["pgq_error"]) == (1, "bad")
+    assert [m.payload for m in client.consume("readings", "sums")] == [2]
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+        client.drop_topic("dead")
+    altered = client.alter_group("readings", "sums", no_limit=["max_attempts"])
+    assert (altered.max_attempts, altered.dead_letter_topic) == (None, None)
+    altered = client.alter_group("readings", "sums", max_attempts=3, dead_letter_topic="dead")
+    assert (altered.max_attempts, altered.dead_letter_topic) == (3, "dead")

@@ -39,8 +39,11 @@ TEXTS: dict[str, Any] = {
 
 DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}
 
+LIMIT: Arguments = {"max_attempts": 2, "dead_letter_topic": "other"}
+
 # Calls of other texts, or with more than one of them.
 MORE: list[tuple[str, Arguments]] = [
+    ("alter_group", {"topic": "t", "consumer_group": "g", **LIMIT}),
     ("alter_schedule", {"schedule": "s", "queue": "q"}),
     ("alter_schedule", {"schedule": "s", "topic": "t", "missed": "one", **DAILY}),
     ("begin_write", {"queue": "q"}),
@@ -48,6 +51,8 @@ MORE: list[tuple[str, Arguments]] = [
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1, "atomic": False}),
     ("create_group", {"topic": "t", "consumer_group": "new", "start": "latest"}),
     ("create_group", {"topic": "t", "consumer_group": "g", "out_of_range": "error"}),
+    ("create_group", {"topic": "t", "consumer_group": "new", **LIMIT}),
+    ("create_group", {"topic": "t", "consumer_group": "limited", **LIMIT}),
     ("create_queue", {"queue": "q", "lease": "1 minute"}),
     (
         "create_schedule",
@@ -77,7 +82,10 @@ def session(databases: Databases) -> Iterator[Session]:
 @pytest.fixture(scope="module")
 def known(session: Session) -> Arguments:
     """What the calls name."""
-    return prepare(session)
+    session.create_topic(topic="other")
+    known = prepare(session)
+    session.create_group(topic="t", consumer_group="limited", **LIMIT)
+    return known
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +145,8 @@ def calls(session: Session, known: Arguments) -> Iterator[tuple[str, Arguments]]
         if function == "write_chunk":
             arguments["write_id"] = known["$queue_write"]  # topics know no labels
         texts = {name: TEXTS[name] for name in types(session, function) if name in TEXTS}
+        if function == "alter_group":
+            texts["no_limit"] = ["max_attempts"]
         yield function, {**arguments, **texts}
     yield from MORE
 

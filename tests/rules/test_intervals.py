@@ -57,6 +57,7 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
         ("alter_topic", "idempotency_window"): {"topic": "t"},
         ("poll", "lease"): {"topic": "t", "consumer_group": "g"},
         ("extend_poll", "lease"): {**lent, "lease_token": token[0]},
+        ("nack_offsets", "delay"): {**lent, "lease_token": token[0]},
         ("enqueue", "delay"): {"queue": "q", "payload": Jsonb(1)},
         ("enqueue_batch", "delay"): {"queue": "q", "payloads": [Jsonb(1)]},
         ("claim_job", "lease"): {"queue": "q"},

@@ -78,6 +78,31 @@ def use_idempotency_keys(
         batch(**target, bodies=[b"x"] * 5, idempotency_keys=[None] * 5)
 
 
+def use_dead_letter_topics(pgq: Caller, clock: Clock) -> None:
+    topic = {"topic": "poisoned"}
+    member = {**topic, "consumer_group": "g"}
+    limit = {"max_attempts": 1, "dead_letter_topic": "dead"}
+    pgq.create_topic(topic="dead")
+    pgq.create_topic(**topic, partitions=1)
+    for _ in range(2):
+        pgq.create_group(**member, **limit)
+    pgq.publish_batch(**topic, payloads=[Jsonb(n) for n in range(9)])
+    for _ in range(5):
+        for row in pgq.poll(**member, max_messages=3)[:1]:
+            held = {**member, "partition": row.partition, "lease_token": row.lease_token}
+            pgq.nack_offsets(**held, error="e", delay="1 second")
+            pgq.nack_offsets(**held)
+        clock.advance("2 seconds")
+        pgq.poll(**member, lease="1 second")
+        clock.advance("2 seconds")
+        pgq.nack_offsets(**member, partition=0, first_offset=2, last_offset=3)
+    pgq.consume(**member)
+    pgq.alter_group(**member, no_limit=["max_attempts"])
+    pgq.alter_group(**member, **limit)
+    pgq.drop_topic(**topic)
+    pgq.drop_topic(topic="dead")
+
+
 def use_the_log(pgq: Caller, clock: Clock) -> None:
     topic = {"topic": "t"}
     member = {**topic, "consumer_group": "g"}
@@ -170,6 +195,12 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
             **queue, job_ids=[job[0] for job in jobs], lease_token=jobs[0][1] if jobs else None
         )
     use_unique_jobs(pgq, clock)
+    for letter in pgq.fetch_dead_letters(**queue, max_jobs=1):
+        after = {"after_died_at": letter.died_at, "after_job_id": letter.job_id}
+        pgq.fetch_dead_letters(**queue, **after)
+        pgq.redrive(**queue, all_jobs=True, max_jobs=1, per_second=0.5)
+        pgq.purge_queue(**queue, died_before=letter.died_at)
+        pgq.purge_queue(**queue, job_id=letter.job_id)
     pgq.redrive(**queue, all_jobs=True)
     pgq.pause_queue(**queue)
     pgq.resume_queue(**queue)
@@ -268,6 +299,7 @@ def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     pgq.version()
     use_bulk_writes(pgq)
     use_the_log(pgq, clock)
+    use_dead_letter_topics(pgq, clock)
     use_the_queue(pgq, clock)
     use_schedules(pgq, clock)
     rows = connection.execute(

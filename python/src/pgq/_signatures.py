@@ -47,6 +47,9 @@ SIGNATURES: Mapping[str, Signature] = {
             "topic": "text",
             "consumer_group": "text",
             "out_of_range": "text",
+            "max_attempts": "integer",
+            "dead_letter_topic": "text",
+            "no_limit": "text[]",
         },
         required=frozenset({"topic", "consumer_group"}),
         returns="row",
@@ -225,6 +228,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "consumer_group": "text",
             "start": "text",
             "out_of_range": "text",
+            "max_attempts": "integer",
+            "dead_letter_topic": "text",
         },
         required=frozenset({"topic", "consumer_group"}),
         returns="row",
@@ -387,6 +392,16 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"topic", "consumer_group"}),
         returns="rows",
     ),
+    "fetch_dead_letters": Signature(
+        arguments={
+            "queue": "text",
+            "max_jobs": "integer",
+            "after_died_at": "timestamp with time zone",
+            "after_job_id": "bigint",
+        },
+        required=frozenset({"queue"}),
+        returns="rows",
+    ),
     "fetch_range": Signature(
         arguments={
             "topic": "text",
@@ -489,6 +504,20 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"job_ids", "lease_token"}),
         returns="rows",
     ),
+    "nack_offsets": Signature(
+        arguments={
+            "topic": "text",
+            "consumer_group": "text",
+            "partition": "integer",
+            "lease_token": "uuid",
+            "first_offset": "bigint",
+            "last_offset": "bigint",
+            "delay": "interval",
+            "error": "text",
+        },
+        required=frozenset({"topic", "consumer_group", "partition"}),
+        returns="scalar",
+    ),
     "next_ticks": Signature(
         arguments={
             "cron": "text",
@@ -554,7 +583,9 @@ SIGNATURES: Mapping[str, Signature] = {
         arguments={
             "queue": "text",
             "dead_only": "boolean",
+            "job_id": "bigint",
             "all_jobs": "boolean",
+            "died_before": "timestamp with time zone",
         },
         required=frozenset({"queue"}),
         returns="scalar",
@@ -564,6 +595,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "queue": "text",
             "job_id": "bigint",
             "all_jobs": "boolean",
+            "max_jobs": "integer",
+            "per_second": "double precision",
         },
         required=frozenset({"queue"}),
         returns="scalar",

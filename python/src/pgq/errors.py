@@ -18,6 +18,7 @@ import psycopg
 from psycopg.errors import (
     ActiveSqlTransaction,
     DeadlockDetected,
+    DependentObjectsStillExist,
     InsufficientPrivilege,
     InvalidParameterValue,
     LockNotAvailable,
@@ -146,6 +147,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "22004": NullValueNotAllowed,
     "22023": InvalidParameterValue,
     "25001": ActiveSqlTransaction,
+    "2BP01": DependentObjectsStillExist,
     "40001": SerializationFailure,
     "40P01": DeadlockDetected,
     "42501": InsufficientPrivilege,

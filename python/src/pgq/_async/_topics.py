@@ -165,15 +165,22 @@ class Topics(Calling):
         *,
         start: str | None = None,
         out_of_range: str | None = None,
+        max_attempts: int | None = None,
+        dead_letter_topic: str | None = None,
     ) -> Group:
-        """Create a consumer group, or return the one of that name if `out_of_range` agrees.
+        """Create a consumer group, or return the one of that name if the given settings agree.
 
         It begins at `start`, 'earliest' (by default) or 'latest'; one that is there stays where it
         is. When retention has removed messages that the group had not read yet, reading raises
         OffsetOutOfRange if `out_of_range` is 'error' (by default), or goes on at the oldest message
         that is left if it is 'skip'.
 
-        Raises AlreadyExists when there is one with another `out_of_range` than the given one.
+        A batch that failed `max_attempts` times (no limit), by `nack_offsets` or because its lease
+        ran out, is given out message by message, and a message that failed so often alone is
+        published to the `dead_letter_topic`, with headers that say where it comes from and why.
+        The group goes on behind it. These two need each other.
+
+        Raises AlreadyExists when there is one with other settings than those given.
         """
         return await self._row(
             Group,
@@ -182,14 +189,24 @@ class Topics(Calling):
             consumer_group=consumer_group,
             start=start,
             out_of_range=out_of_range,
+            max_attempts=max_attempts,
+            dead_letter_topic=dead_letter_topic,
         )
 
     async def alter_group(
-        self, topic: str, consumer_group: str, *, out_of_range: str | None = None
+        self,
+        topic: str,
+        consumer_group: str,
+        *,
+        out_of_range: str | None = None,
+        max_attempts: int | None = None,
+        dead_letter_topic: str | None = None,
+        no_limit: Sequence[str] | None = None,
     ) -> Group:
         """Change the settings that are given; `create_group` says what they mean.
 
-        It waits for open transactions that consume for the group.
+        ``no_limit=["max_attempts"]`` lifts that limit, and the `dead_letter_topic` with it. It
+        waits for open transactions that consume for the group.
         """
         return await self._row(
             Group,
@@ -197,6 +214,9 @@ class Topics(Calling):
             topic=topic,
             consumer_group=consumer_group,
             out_of_range=out_of_range,
+            max_attempts=max_attempts,
+            dead_letter_topic=dead_letter_topic,
+            no_limit=no_limit,
         )
 
     async def drop_group(self, topic: str, consumer_group: str) -> None:

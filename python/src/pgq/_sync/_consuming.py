@@ -214,7 +214,8 @@ class Consuming(Calling):
     ) -> bool:
         """Give a lease back unfinished: the messages are there for any member at once.
 
-        False: it was lost before.
+        This attempt does not count; `nack_offsets` is for what could not be processed. False: it
+        was lost before.
         """
         return self._value(
             bool,
@@ -223,6 +224,40 @@ class Consuming(Calling):
             consumer_group=consumer_group,
             partition=partition,
             lease_token=lease_token,
+        )
+
+    def nack_offsets(
+        self,
+        topic: str,
+        consumer_group: str,
+        partition: int,
+        *,
+        lease_token: UUID | None = None,
+        first_offset: int | None = None,
+        last_offset: int | None = None,
+        delay: timedelta | None = None,
+        error: str | None = None,
+    ) -> bool:
+        """Give messages back that could not be processed, to come again at once or after `delay`.
+
+        In a group with `max_attempts` this counts; `create_group` says what for. What `poll` gave
+        is named by its `lease_token`; commit first what came before the message that failed. What
+        `consume` gave is named by its first and last offset: roll back, then call this in a
+        transaction of its own.
+
+        False: the caller does not hold them any more.
+        """
+        return self._value(
+            bool,
+            "nack_offsets",
+            topic=topic,
+            consumer_group=consumer_group,
+            partition=partition,
+            lease_token=lease_token,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            delay=delay,
+            error=error,
         )
 
     def seek(

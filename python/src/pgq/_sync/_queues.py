@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pgq._sync._calling import Calling
 from pgq.messages import ArchivedJob, DeadLetter, Queue, QueueStats
@@ -120,15 +120,28 @@ class Queues(Calling):
         return self._row(Queue, "resume_queue", queue=queue)
 
     def purge_queue(
-        self, queue: str, *, dead_only: bool | None = None, all_jobs: bool | None = None
+        self,
+        queue: str,
+        *,
+        dead_only: bool | None = None,
+        job_id: int | None = None,
+        all_jobs: bool | None = None,
+        died_before: datetime | None = None,
     ) -> int:
-        """Remove the dead letters of a queue, or all its unfinished jobs; returns how many.
+        """Remove dead letters of a queue, or all its unfinished jobs; returns how many.
 
-        Pass ``dead_only=True`` or ``all_jobs=True``, which takes dead letters and leased jobs too:
-        a worker that has one gets False from `ack`. Archived jobs stay.
+        Pass ``dead_only=True`` (all dead letters), `died_before` (those that died before), `job_id`
+        (this one), or ``all_jobs=True``, which takes dead letters and leased jobs too: a worker
+        that has one gets False from `ack`. Archived jobs stay.
         """
         return self._value(
-            int, "purge_queue", queue=queue, dead_only=dead_only, all_jobs=all_jobs
+            int,
+            "purge_queue",
+            queue=queue,
+            dead_only=dead_only,
+            job_id=job_id,
+            all_jobs=all_jobs,
+            died_before=died_before,
         )
 
     def queue_stats(self, queue: str | None = None) -> list[QueueStats]:
@@ -138,6 +151,27 @@ class Queues(Calling):
     def dead_letters(self, queue: str | None = None) -> list[DeadLetter]:
         """The jobs that were given up, with their last errors."""
         return self._view(DeadLetter, "dead_letters", queue=queue)
+
+    def fetch_dead_letters(
+        self,
+        queue: str,
+        *,
+        max_jobs: int | None = None,
+        after_died_at: datetime | None = None,
+        after_job_id: int | None = None,
+    ) -> list[DeadLetter]:
+        """A page of the dead letters of a queue (100), those that died first before the others.
+
+        For the next page pass `died_at` and `job_id` of the last one of this page.
+        """
+        return self._rows(
+            DeadLetter,
+            "fetch_dead_letters",
+            queue=queue,
+            max_jobs=max_jobs,
+            after_died_at=after_died_at,
+            after_job_id=after_job_id,
+        )
 
     def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
         """The jobs that were finished or have expired, until retention removes them."""

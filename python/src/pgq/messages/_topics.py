@@ -50,6 +50,10 @@ class Group:
     """What happens when the position is older than the oldest message: 'error' or 'skip'."""
     created_at: datetime
     updated_at: datetime
+    max_attempts: int | None
+    """Attempts before a message goes to `dead_letter_topic`; None: no limit."""
+    dead_letter_topic: str | None
+    """None where there is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,13 @@ class GroupLag:
     oldest_published_at: datetime | None
     """When the oldest of them was published; None when there is none."""
     leased_until: datetime | None
-    """End of the lease that a member holds on the partition, if one does."""
+    """End of the lease that a member holds on the partition, if one does, or of the delay of a
+    `nack_offsets`."""
+    attempt: int
+    """How many attempts there were at the next message, with the one under way; they are counted
+    in groups with a `max_attempts`."""
+    last_error: str | None
+    """How the last of them failed, if it did."""
 
 
 @dataclass(frozen=True, slots=True)

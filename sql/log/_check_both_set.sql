@@ -1,0 +1,19 @@
+create function pgq._check_both_set(max_attempts integer, dead_letter_topic_id bigint)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if (_check_both_set.max_attempts is null) <> (_check_both_set.dead_letter_topic_id is null) then
+        raise exception '"max_attempts", "dead_letter_topic": both or neither are needed'
+            using errcode = '22023',
+                hint = 'A message that had all its attempts goes to that topic.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_both_set(integer, bigint) is
+'Refuses a group that has a limit of attempts and no topic for what reaches it, or one without the
+other (22023).';

@@ -1,0 +1,26 @@
+create function pgq._check_dead_letters(
+    topic text,
+    max_attempts integer,
+    dead_letter_topic text
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_dead_letters.max_attempts is not null then
+        perform pgq._check_count(
+            'max_attempts', _check_dead_letters.max_attempts, 1, 2147483647
+        );
+    end if;
+    if _check_dead_letters.dead_letter_topic = _check_dead_letters.topic then
+        raise exception 'argument "dead_letter_topic" must be another topic than the group reads'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_dead_letters(text, integer, text) is
+'Refuses a max_attempts and a dead_letter_topic that a group cannot have (22023).';

@@ -1,0 +1,68 @@
+create function pgq._give_up(
+    topic text,
+    consumer_group text,
+    state pgq._group_state,
+    held_until timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    current pgq._group_state := _give_up.state;
+    poison pgq.message_record;
+    dead_letter_topic text;
+begin
+    -- Which one of several it is, nobody knows yet.
+    if current.tried_offset > current.next_offset
+        and (current.single_offset >= current.next_offset) is not true
+    then
+        current.attempt := 0;
+        current.single_offset := current.tried_offset;
+        perform pgq._append_position(current, current.next_offset, _give_up.held_until, null);
+        return;
+    end if;
+
+    select m.*
+    into poison
+    from pgq._messages_across(
+        current.partition_id, current.partition, current.next_offset, current.next_offset
+    ) as m;
+    if poison.log_offset is null then
+        perform pgq._fail_truncated(_give_up.topic);
+    end if;
+
+    select t.topic
+    into dead_letter_topic
+    from pgq.consumer_group as g
+    inner join pgq.topic as t on t.topic_id = g.dead_letter_topic_id
+    where g.group_id = current.group_id;
+
+    -- The one that moves the position is the one that publishes.
+    if pgq._append_position(current, current.next_offset + 1, null, null) then
+        perform
+        from pgq.publish(
+            topic => dead_letter_topic,
+            payload => poison.payload,
+            key => poison.key,
+            headers => coalesce(poison.headers, '{}') || jsonb_build_object(
+                'pgq_topic', _give_up.topic,
+                'pgq_partition', poison.partition,
+                'pgq_offset', poison.log_offset,
+                'pgq_group', _give_up.consumer_group,
+                'pgq_attempts', current.attempt,
+                'pgq_error', current.last_error,
+                'pgq_published_at', poison.published_at
+            ),
+            body => poison.body
+        );
+    end if;
+end
+$$;
+
+comment on function pgq._give_up(text, text, pgq._group_state, timestamptz) is
+'What becomes of messages that had all their attempts, in a partition whose row the caller has
+locked. Of several, each is given out alone from now on, and nobody gets them until held_until; a
+single one is published to the dead-letter topic of the group, which goes on behind it.';

@@ -1,0 +1,112 @@
+create function pgq.nack_offsets(
+    topic text,
+    consumer_group text,
+    partition integer,
+    lease_token uuid default null,
+    first_offset bigint default null,
+    last_offset bigint default null,
+    delay interval default null,
+    error text default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+    held_until timestamptz;
+begin
+    if (nack_offsets.lease_token is null) = (nack_offsets.first_offset is null) then
+        raise exception '"lease_token", "first_offset": exactly one is needed'
+            using errcode = '22023';
+    end if;
+    if (nack_offsets.first_offset is null) <> (nack_offsets.last_offset is null)
+        or nack_offsets.first_offset > nack_offsets.last_offset
+    then
+        raise exception 'argument "last_offset" must be given with "first_offset", and not be below'
+            using errcode = '22023';
+    end if;
+    if nack_offsets.delay is not null then
+        perform pgq._check_interval('delay', nack_offsets.delay, true);
+    end if;
+    if nack_offsets.partition is null then
+        perform pgq._fail_unknown_partition(nack_offsets.topic collate "C", null, null);
+    end if;
+
+    state := pgq._lock_group(
+        nack_offsets.topic collate "C",
+        nack_offsets.consumer_group,
+        nack_offsets.partition,
+        false
+    );
+    if nack_offsets.last_offset > state.last_offset then
+        perform pgq._fail_out_of_range(
+            nack_offsets.topic collate "C",
+            state.partition,
+            nack_offsets.last_offset,
+            pgq._first_available(state.partition_id),
+            state.last_offset,
+            false
+        );
+    end if;
+
+    if nack_offsets.first_offset <> state.next_offset
+        or (
+            nack_offsets.lease_token is distinct from state.lease_token
+            and (nack_offsets.lease_token is not null or state.leased_until > pgq._clock())
+        )
+    then
+        perform pgq._keep_position(state);
+        return false;
+    end if;
+
+    -- A poll has counted the attempt, unless the group began to count them only later.
+    state.attempt := case
+        when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
+        else coalesce(state.attempt, 0) + 1
+    end;
+    state.tried_offset := greatest(
+        state.tried_offset, nack_offsets.last_offset, state.lease_last_offset
+    );
+    state.last_error := coalesce(nack_offsets.error, state.last_error);
+    held_until := pgq._clock() + nack_offsets.delay;
+
+    -- What retention has removed is left to the next claim.
+    if state.attempt >= state.max_attempts
+        and state.next_offset >= pgq._first_available(state.partition_id)
+    then
+        perform pgq._give_up(
+            nack_offsets.topic collate "C", nack_offsets.consumer_group, state, held_until
+        );
+    else
+        perform pgq._append_position(state, state.next_offset, held_until, null);
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq.nack_offsets(
+    text, text, integer, uuid, bigint, bigint, interval, text
+) is
+'Gives back messages that failed; false when the caller does not hold it any more.
+They come again at once, or after delay; until then nobody gets anything of this partition. error:
+what went wrong. In a group with a max_attempts this is what attempts are counted for: when a batch
+has failed so often, its messages are given out one by one, and the one that fails so often itself
+is published to the dead_letter_topic; the group goes on behind it. Messages of poll are named by
+their lease_token; commit first what was processed before the one that failed. Of consume and
+claim_offsets nothing stays after a rollback, so they are named by the first_offset and last_offset
+that these gave, in a transaction of its own. False, and nothing changed: the token is not that of
+the latest poll, or the group does not stand at first_offset, or a member holds a lease. A lease
+that has run out still counts as long as no other member got the partition.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
+first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another
+transaction was first, or at any level when retention removes what is being read (try again).';

@@ -1,0 +1,86 @@
+create function pgq.fetch_dead_letters(
+    queue text,
+    max_jobs integer default 100,
+    after_died_at timestamptz default null,
+    after_job_id bigint default null
+)
+returns setof pgq.dead_letter
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    letters bigint := coalesce(fetch_dead_letters.max_jobs, 100);
+    dead pgq.dead_job;
+    letter pgq.dead_letter;
+begin
+    perform pgq._check_count('max_jobs', letters, 1, 1000000);
+    if (fetch_dead_letters.after_died_at is null) <> (fetch_dead_letters.after_job_id is null) then
+        raise exception '"after_died_at", "after_job_id": both or neither are needed'
+            using errcode = '22023';
+    end if;
+
+    select q.queue_id, q.queue
+    into target_id, letter.queue
+    from pgq.queue as q
+    where q.queue = fetch_dead_letters.queue collate "C";
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(fetch_dead_letters.queue collate "C");
+    end if;
+
+    for dead in
+        select d.*
+        from pgq.dead_job as d
+        where d.queue_id = target_id
+            and d.died_at >= coalesce(fetch_dead_letters.after_died_at, '-infinity')
+            and (
+                d.died_at > coalesce(fetch_dead_letters.after_died_at, '-infinity')
+                or d.job_id > coalesce(fetch_dead_letters.after_job_id, -1)
+            )
+        order by d.died_at, d.job_id
+        limit letters
+    loop
+        letter.enqueued_at := null;
+        -- for the leaf: dead.segment
+        select m.published_at, m.key, m.headers, m.payload, m.body
+        from pgq.message_{leaf} as m
+        where m.partition_id = {dead.partition_id}
+            and m.log_offset = {dead.log_offset}
+        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+        -- end of the leaf
+
+        -- The snapshot may be from before cleanup moved the payload to another segment.
+        if letter.enqueued_at is null and not pgq._is_kept(dead.segment) then
+            raise exception 'retention moved the payload of job % while it was being read',
+                dead.job_id
+                using errcode = '40001',
+                    hint = 'Try again.';
+        end if;
+
+        letter.job_id := dead.job_id;
+        letter.attempt := dead.attempt;
+        letter.last_error := dead.last_error;
+        letter.died_at := dead.died_at;
+        letter.priority := dead.priority;
+        letter.label := dead.label;
+        return next letter;
+    end loop;
+end
+$$;
+
+comment on function pgq.fetch_dead_letters(text, integer, timestamptz, bigint) is
+'A page of the dead letters of a queue, those that died first before the others.
+max_jobs: 1 to 1000000. The next page comes with the died_at and the job_id of the last letter of
+this one as after_died_at and after_job_id; no row: there are no more. It reads only: redrive puts
+letters back, purge_queue removes them. The view dead_letters shows the same of all queues.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, or only one of
+after_died_at and after_job_id, 40001 when retention removes what is being read (try again).';
