@@ -1,8 +1,8 @@
 create function pgq.purge_queue(
     queue text,
     dead_only boolean default null,
-    all_jobs boolean default null,
     job_id bigint default null,
+    all_jobs boolean default null,
     died_before timestamptz default null
 )
 returns bigint
@@ -38,11 +38,11 @@ begin
     end if;
     if num_nonnulls(
         nullif(purge_queue.dead_only, false),
-        nullif(purge_queue.all_jobs, false),
         purge_queue.job_id,
+        nullif(purge_queue.all_jobs, false),
         purge_queue.died_before
     ) <> 1 then
-        raise exception '"dead_only", "all_jobs", "job_id", "died_before": exactly one is needed'
+        raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
                 hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
     end if;
@@ -133,11 +133,11 @@ begin
 end
 $$;
 
-comment on function pgq.purge_queue(text, boolean, boolean, bigint, timestamptz) is
+comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
-dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. job_id: this one, if it is a dead
-letter; cancel_job takes back one that is not. died_before: the letters that died before this time.
+dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
+one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every
+unfinished job, leased and dead ones too; a worker that still has one of them gets false from ack.
 Archived jobs stay, and so do idempotency keys: one that was given with a removed job still stands
 for it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 not exactly one of them is

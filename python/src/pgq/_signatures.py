@@ -583,8 +583,8 @@ SIGNATURES: Mapping[str, Signature] = {
         arguments={
             "queue": "text",
             "dead_only": "boolean",
-            "all_jobs": "boolean",
             "job_id": "bigint",
+            "all_jobs": "boolean",
             "died_before": "timestamp with time zone",
         },
         required=frozenset({"queue"}),

@@ -124,8 +124,8 @@ class Queues(Calling):
         queue: str,
         *,
         dead_only: bool | None = None,
-        all_jobs: bool | None = None,
         job_id: int | None = None,
+        all_jobs: bool | None = None,
         died_before: datetime | None = None,
     ) -> int:
         """Remove dead letters of a queue, or all its unfinished jobs; returns how many.
