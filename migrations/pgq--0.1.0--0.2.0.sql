@@ -69,20 +69,24 @@ from (
     where c.relnamespace = 'pgq'::regnamespace
         and x.grantee <> c.relowner
 ) as k
-where k.name = any ('{_bury, _check_topic_settings, _nack, alter_queue, alter_topic, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows}')
+where k.name = any ('{_bury, _check_topic_settings, _nack, alter_group, alter_queue, alter_topic, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows, purge_queue, redrive}')
     and (k.grantee <> 0 or k.name <> all ('{}'));
 
 drop view pgq.enqueue_rows;
 drop view pgq.publish_rows;
 
+drop function pgq.redrive;
 drop function pgq._nack;
 drop function pgq._bury;
 drop function pgq.enqueue_batch;
 drop function pgq.enqueue;
+drop function pgq.purge_queue;
 drop function pgq.alter_queue;
 drop function pgq.create_queue;
 drop function pgq.publish;
 drop function pgq.publish_batch;
+drop function pgq.alter_group;
+drop function pgq.create_group;
 drop function pgq.alter_topic;
 drop function pgq.create_topic;
 drop function pgq._check_topic_settings;
@@ -310,6 +314,46 @@ create type pgq.job_info as (
     body bytea
 );
 
+-- Dead-letter topics of consumer groups.
+alter table pgq.consumer_group
+add column max_attempts integer,
+add column dead_letter_topic_id bigint references pgq.topic (topic_id);
+
+alter table pgq.group_partition add column max_attempts integer;
+
+alter table pgq.group_position
+add column attempt integer,
+add column last_error text,
+add column tried_offset bigint,
+add column single_offset bigint;
+
+alter type pgq.group_info
+add attribute max_attempts integer,
+add attribute dead_letter_topic text;
+
+alter type pgq._group_state
+add attribute max_attempts integer,
+add attribute attempt integer,
+add attribute last_error text,
+add attribute tried_offset bigint,
+add attribute single_offset bigint;
+
+-- Dead letters of queues, page by page.
+create type pgq.dead_letter as (
+    queue text,
+    job_id bigint,
+    attempt integer,
+    last_error text,
+    enqueued_at timestamptz,
+    died_at timestamptz,
+    priority integer,
+    key text,
+    label text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
 -- ==== sql/
 
 comment on schema pgq is
@@ -330,6 +374,12 @@ were found; and what these stand for.';
 comment on column pgq.topic_info.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 
+comment on column pgq.group_info.max_attempts is
+'Attempts before a message goes to the dead-letter topic; null: no limit.';
+
+comment on column pgq.group_info.dead_letter_topic is
+'Where it goes; null where there is no limit.';
+
 comment on type pgq.publish_result is 'Where a message stands that was published, now or before.';
 
 comment on column pgq.publish_result.duplicate is
@@ -338,6 +388,9 @@ comment on column pgq.publish_result.duplicate is
 comment on column pgq.publish_batch_result.duplicate is
 'Whether they had been published before, with the same idempotency keys, and stand there since
 then.';
+
+comment on column pgq.leased_message.lease_token is
+'What commit_offset, extend_poll, release_poll and nack_offsets ask for.';
 
 comment on column pgq.queue_info.archive is
 'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived
@@ -411,6 +464,33 @@ comment on column pgq.effect_state.result is 'What finish_effect was given; null
 comment on column pgq.effect_state.attempt is 'Which attempt of the job began it.';
 
 comment on column pgq.effect_state.begun_at is 'When that was.';
+
+comment on type pgq.dead_letter is 'A job that was given up after its last attempt.';
+
+comment on column pgq.dead_letter.queue is 'The queue.';
+
+comment on column pgq.dead_letter.job_id is 'The id of the job.';
+
+comment on column pgq.dead_letter.attempt is 'How many attempts it had.';
+
+comment on column pgq.dead_letter.last_error is
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+
+comment on column pgq.dead_letter.enqueued_at is 'When it was enqueued.';
+
+comment on column pgq.dead_letter.died_at is 'When it became a dead letter.';
+
+comment on column pgq.dead_letter.priority is '0 (first) to 9 (last).';
+
+comment on column pgq.dead_letter.key is 'Its key; null: none.';
+
+comment on column pgq.dead_letter.label is 'Its label; null: none.';
+
+comment on column pgq.dead_letter.headers is 'Its headers, a JSON object; null: none.';
+
+comment on column pgq.dead_letter.payload is 'Its content as JSON; null when it has a body.';
+
+comment on column pgq.dead_letter.body is 'Its content as raw bytes; null when it has a payload.';
 
 comment on type pgq.schedule_info is 'A schedule and its settings.';
 
@@ -536,6 +616,29 @@ comment on column pgq.former_window.ends_at is
 
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
+
+comment on column pgq.consumer_group.max_attempts is
+'Attempts before a message goes to the dead-letter topic; null: no limit.';
+
+comment on column pgq.consumer_group.dead_letter_topic_id is
+'Where it goes; null where there is no limit.';
+
+comment on column pgq.group_partition.max_attempts is 'What the group says.';
+
+comment on column pgq.group_position.leased_until is
+'Until when a member has the partition, or without a token nobody gets it; null: neither.';
+
+comment on column pgq.group_position.attempt is
+'How many attempts there were at next_offset, with the one under way; null: none, or they are not
+counted.';
+
+comment on column pgq.group_position.last_error is 'How the last of them failed; null: unknown.';
+
+comment on column pgq.group_position.tried_offset is
+'The last offset that any of them had; of no meaning below next_offset.';
+
+comment on column pgq.group_position.single_offset is
+'Up to this offset messages are given out one by one; of no meaning below next_offset.';
 
 comment on column pgq.queue.archive is
 'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
@@ -2265,6 +2368,57 @@ revoke all on function pgq._check_topic_settings from public;
 comment on function pgq._check_topic_settings(integer, interval, bigint, interval) is
 'Refuses settings that a topic cannot have (22004, 22023).';
 
+create function pgq._check_dead_letters(
+    topic text,
+    max_attempts integer,
+    dead_letter_topic text
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_dead_letters.max_attempts is not null then
+        perform pgq._check_count(
+            'max_attempts', _check_dead_letters.max_attempts, 1, 2147483647
+        );
+    end if;
+    if _check_dead_letters.dead_letter_topic = _check_dead_letters.topic then
+        raise exception 'argument "dead_letter_topic" must be another topic than the group reads'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_dead_letters from public;
+
+comment on function pgq._check_dead_letters(text, integer, text) is
+'Refuses a max_attempts and a dead_letter_topic that a group cannot have (22023).';
+
+create function pgq._check_both_set(max_attempts integer, dead_letter_topic_id bigint)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if (_check_both_set.max_attempts is null) <> (_check_both_set.dead_letter_topic_id is null) then
+        raise exception '"max_attempts", "dead_letter_topic": both or neither are needed'
+            using errcode = '22023',
+                hint = 'A message that had all its attempts goes to that topic.';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_both_set from public;
+
+comment on function pgq._check_both_set(integer, bigint) is
+'Refuses a group that has a limit of attempts and no topic for what reaches it, or one without the
+other (22023).';
+
 create or replace function pgq._topic_info(topic text)
 returns setof pgq.topic_info
 language sql
@@ -2284,6 +2438,107 @@ select
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
+$$;
+
+create or replace function pgq._group_info(topic text, consumer_group text)
+returns setof pgq.group_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select
+    t.topic,
+    g.consumer_group,
+    g.out_of_range,
+    g.created_at,
+    g.updated_at,
+    g.max_attempts,
+    d.topic
+from pgq.topic as t
+inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
+where t.topic = _group_info.topic
+    and g.consumer_group = _group_info.consumer_group
+$$;
+
+create or replace function pgq._add_partitions(
+    topic pgq.topic,
+    class pgq.storage_class,
+    first_partition integer,
+    last_partition integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    with added as (
+        insert into pgq.partition (
+            topic_id,
+            partition,
+            partition_id,
+            topic,
+            partitions,
+            ring,
+            notify,
+            segment,
+            segment_first_offset,
+            segment_entered_at,
+            segment_until
+        )
+        select
+            (_add_partitions.topic).topic_id,
+            n.number,
+            nextval('pgq.partition_id'),
+            (_add_partitions.topic).topic,
+            _add_partitions.last_partition + 1,
+            pgq._free_ring(
+                (_add_partitions.topic).topic, n.number, _add_partitions.last_partition + 1
+            ),
+            (_add_partitions.topic).notify,
+            (_add_partitions.class).segment,
+            1,
+            '-infinity',
+            pgq._segment_until(_add_partitions.class)
+        from generate_series(
+            _add_partitions.first_partition, _add_partitions.last_partition
+        ) as n (number)
+        returning partition_id, segment, partition
+    ),
+
+    placed as (
+        insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+        select a.partition_id, 1, a.segment, a.partition_id
+        from added as a
+    ),
+
+    grouped as (
+        insert into pgq.group_partition (
+            group_id, partition, topic, consumer_group, partition_id, out_of_range, max_attempts
+        )
+        select
+            g.group_id,
+            a.partition,
+            (_add_partitions.topic).topic,
+            g.consumer_group,
+            a.partition_id,
+            g.out_of_range,
+            g.max_attempts
+        from pgq.consumer_group as g
+        cross join added as a
+        where g.topic_id = (_add_partitions.topic).topic_id
+        returning group_id, partition
+    )
+
+    insert into pgq.group_position (
+        group_id, partition, seq, first_offset, next_offset, recorded_at
+    )
+    select g.group_id, g.partition, 1, 1, 1, pgq._clock()
+    from grouped as g;
+end
 $$;
 
 create function pgq.create_topic(
@@ -2556,12 +2811,426 @@ noted by a shorter one is forgotten when that ends. no_limit lifts settings: ret
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
+create or replace function pgq.drop_topic(topic text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+    group_ids bigint[];
+begin
+    -- Members that are consuming end first, while publishers still continue; those that come later
+    -- find nothing.
+    perform
+    from pgq.group_partition as l
+    where l.topic = drop_topic.topic collate "C"
+    order by l.consumer_group, l.partition
+    for update;
+
+    perform pgq._check_positions(drop_topic.topic collate "C", null);
+
+    target := pgq._lock_topic(drop_topic.topic collate "C");
+
+    if exists (
+        select from pgq.consumer_group as g where g.dead_letter_topic_id = target.topic_id
+    ) then
+        raise exception 'topic "%" gets the dead letters of consumer groups', drop_topic.topic
+            using errcode = '2BP01',
+                detail = (
+                    select
+                        string_agg(
+                            format('Group "%s" of topic "%s".', g.consumer_group, t.topic),
+                            ' '
+                            order by t.topic, g.consumer_group
+                        )
+                    from pgq.consumer_group as g
+                    inner join pgq.topic as t on t.topic_id = g.topic_id
+                    where g.dead_letter_topic_id = target.topic_id
+                ),
+                hint = 'Drop them, or change them with pgq.alter_group, before.';
+    end if;
+
+    group_ids := array(
+        select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
+    );
+    perform pgq._note_leftovers(target.topic_id, '0', true);
+
+    delete from pgq.topic as t
+    where t.topic_id = target.topic_id;
+
+    -- Only now: members that were consuming have ended, and noted their last position.
+    delete from pgq.group_position as j
+    where j.group_id = any(group_ids);
+end
+$$;
+
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
-Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
+a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+create function pgq._lock_dead_letter_topic(topic text, dead_letter_topic text)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    if _lock_dead_letter_topic.dead_letter_topic is null then
+        return null;
+    end if;
+
+    loop
+        -- Both, so that two groups whose dead letters go to each other's topic cannot block each
+        -- other.
+        perform
+        from pgq.topic as t
+        where t.topic in (
+            _lock_dead_letter_topic.topic, _lock_dead_letter_topic.dead_letter_topic
+        )
+        order by t.topic
+        for no key update;
+
+        -- Changed, though not what it says, so that whoever drops it by an older snapshot, which
+        -- does not show the group, cannot lock it.
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = _lock_dead_letter_topic.dead_letter_topic
+        returning t.topic_id
+        into target_id;
+
+        exit when target_id is not null;
+        perform pgq._check_topic(_lock_dead_letter_topic.dead_letter_topic);
+    end loop;
+
+    return target_id;
+end
+$$;
+
+revoke all on function pgq._lock_dead_letter_topic from public;
+
+comment on function pgq._lock_dead_letter_topic(text, text) is
+'Locks the topic that is to get the dead letters of a group, and the one that the group reads, until
+the transaction ends, and returns the id of the first; null when there is none. Raises MQ001.';
+
+create function pgq.create_group(
+    topic text,
+    consumer_group text,
+    start text default 'earliest',
+    out_of_range text default null,
+    max_attempts integer default null,
+    dead_letter_topic text default null
+)
+returns setof pgq.group_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+    dead_letter_id bigint;
+    new_id bigint;
+    existing pgq.group_info;
+begin
+    perform pgq._check_name('consumer_group', create_group.consumer_group collate "C");
+    if create_group.start collate "C" not in ('earliest', 'latest') then
+        raise exception 'argument "start" must be earliest or latest'
+            using errcode = '22023';
+    end if;
+    perform pgq._check_out_of_range(create_group.out_of_range collate "C");
+    perform pgq._check_dead_letters(
+        create_group.topic collate "C",
+        create_group.max_attempts,
+        create_group.dead_letter_topic collate "C"
+    );
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
+
+    if existing.topic is not null then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.consumer_group as g
+            inner join pgq.topic as t on t.topic_id = g.topic_id
+            where t.topic = create_group.topic collate "C"
+                and g.consumer_group = create_group.consumer_group collate "C"
+            for key share of g;
+        end if;
+
+        perform pgq._check_settings_equal(
+            'consumer group',
+            create_group.consumer_group collate "C",
+            jsonb_build_object(
+                'out_of_range', create_group.out_of_range,
+                'max_attempts', create_group.max_attempts,
+                'dead_letter_topic', create_group.dead_letter_topic
+            ),
+            null,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
+    end if;
+
+    dead_letter_id := pgq._lock_dead_letter_topic(
+        create_group.topic collate "C", create_group.dead_letter_topic collate "C"
+    );
+    perform pgq._check_both_set(create_group.max_attempts, dead_letter_id);
+
+    -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
+    -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
+    loop
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = create_group.topic collate "C"
+        returning t.*
+        into target;
+
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(create_group.topic collate "C");
+    end loop;
+
+    insert into pgq.consumer_group (
+        topic_id,
+        consumer_group,
+        out_of_range,
+        created_at,
+        updated_at,
+        max_attempts,
+        dead_letter_topic_id
+    )
+    values (
+        target.topic_id,
+        create_group.consumer_group,
+        coalesce(create_group.out_of_range, 'error'),
+        pgq._clock(),
+        pgq._clock(),
+        create_group.max_attempts,
+        dead_letter_id
+    )
+    on conflict (topic_id, consumer_group) do nothing
+    returning group_id into new_id;
+
+    if new_id is null then
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_group(
+            create_group.topic,
+            create_group.consumer_group,
+            create_group.start,
+            create_group.out_of_range,
+            create_group.max_attempts,
+            create_group.dead_letter_topic
+        ) as c;
+        return;
+    end if;
+
+    insert into pgq.group_partition (
+        group_id, partition, topic, consumer_group, partition_id, out_of_range, max_attempts
+    )
+    select
+        new_id,
+        p.partition,
+        target.topic,
+        create_group.consumer_group,
+        p.partition_id,
+        coalesce(create_group.out_of_range, 'error'),
+        create_group.max_attempts
+    from pgq.partition as p
+    where p.topic_id = target.topic_id;
+
+    insert into pgq.group_position (
+        group_id, partition, seq, first_offset, next_offset, recorded_at
+    )
+    select new_id, s.partition, 1, s.next_offset, s.next_offset, pgq._clock()
+    from (
+        select
+            p.partition,
+            case
+                when create_group.start collate "C" is distinct from 'latest'
+                    then pgq._first_available(p.partition_id)
+                else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
+            end as next_offset
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+    ) as s;
+
+    return query
+    select i.*
+    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
+end
+$$;
+
+revoke all on function pgq.create_group from public;
+
+comment on function pgq.create_group(text, text, text, text, integer, text) is
+'Creates a consumer group and returns it; one that exists is returned if the given settings agree.
+start: earliest (from the oldest message kept, the default) or latest (only what is published from
+now on); of a group that exists it is not compared. out_of_range: what happens when retention
+removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
+oldest that is there. max_attempts and dead_letter_topic, which is another topic: a batch that
+failed so often, by nack_offsets or because its lease ran out, is given out message by message from
+then on, and a message that failed so often alone is published to that topic, with its key and
+content and with headers that say where it comes from and why: pgq_topic, pgq_partition, pgq_offset,
+pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group goes on behind it. By default there
+is no limit: the group stays at what fails.
+Errors: MQ001 unknown topic, MQ005 the group exists with other settings than those given,
+22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
+another transaction was first, or at any level when retention removes what is being read (try
+again).';
+
+create function pgq.alter_group(
+    topic text,
+    consumer_group text,
+    out_of_range text default null,
+    max_attempts integer default null,
+    dead_letter_topic text default null,
+    no_limit text[] default null
+)
+returns setof pgq.group_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    dead_letter_id bigint;
+    target_id bigint;
+    altered pgq.consumer_group;
+begin
+    perform pgq._check_out_of_range(alter_group.out_of_range collate "C");
+    perform pgq._check_dead_letters(
+        alter_group.topic collate "C",
+        alter_group.max_attempts,
+        alter_group.dead_letter_topic collate "C"
+    );
+    perform pgq._check_no_limit(
+        alter_group.no_limit collate "C",
+        jsonb_build_object(
+            'max_attempts',
+            coalesce(alter_group.max_attempts::text, alter_group.dead_letter_topic)
+        )
+    );
+
+    loop
+        -- Members end first; only then the topic. That is changed, though not what it says, so that
+        -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock
+        -- it.
+        perform
+        from pgq.group_partition as l
+        where l.topic = alter_group.topic collate "C"
+            and l.consumer_group = alter_group.consumer_group collate "C"
+        order by l.partition
+        for no key update;
+
+        dead_letter_id := pgq._lock_dead_letter_topic(
+            alter_group.topic collate "C", alter_group.dead_letter_topic collate "C"
+        );
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = alter_group.topic collate "C"
+        returning t.topic_id
+        into target_id;
+
+        update pgq.consumer_group as g
+        set
+            out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
+            updated_at = pgq._clock(),
+            max_attempts = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                else coalesce(alter_group.max_attempts, g.max_attempts)
+            end,
+            dead_letter_topic_id = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                else coalesce(dead_letter_id, g.dead_letter_topic_id)
+            end
+        where g.topic_id = target_id
+            and g.consumer_group = alter_group.consumer_group collate "C"
+        returning g.*
+        into altered;
+
+        exit when altered.group_id is not null;
+        -- Where this finds it, it was dropped and created again while this call waited.
+        perform pgq._check_group(alter_group.topic collate "C", alter_group.consumer_group, null);
+    end loop;
+
+    perform pgq._check_both_set(altered.max_attempts, altered.dead_letter_topic_id);
+
+    update pgq.group_partition as l
+    set
+        out_of_range = altered.out_of_range,
+        max_attempts = altered.max_attempts
+    where l.group_id = altered.group_id;
+
+    return query
+    select i.*
+    from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i;
+end
+$$;
+
+revoke all on function pgq.alter_group from public;
+
+comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
+'Changes settings of a consumer group and returns it; what is null stays as it is.
+See create_group for the settings. A new max_attempts counts for what has failed before as well.
+no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts are forgotten. It
+waits for transactions that consume for the group.
+Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
+setting, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+create or replace function pgq.list_groups(topic text default null)
+returns setof pgq.group_info
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if list_groups.topic is not null
+        and not exists (select from pgq.topic as t where t.topic = list_groups.topic collate "C")
+    then
+        perform pgq._fail_unknown_topic(list_groups.topic collate "C");
+    end if;
+
+    return query
+    select
+        t.topic,
+        g.consumer_group,
+        g.out_of_range,
+        g.created_at,
+        g.updated_at,
+        g.max_attempts,
+        d.topic
+    from pgq.topic as t
+    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
+    where t.topic = coalesce(list_groups.topic collate "C", t.topic)
+    order by t.topic, g.consumer_group;
+end
+$$;
 
 create function pgq._publish_keyed(
     topic text,
@@ -3858,6 +4527,1800 @@ Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument 
 content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
 COMMITTED when another transaction was first (try again).';
 
+create or replace function pgq._lock_group(
+    topic text,
+    consumer_group text,
+    partition integer,
+    available_only boolean
+)
+returns pgq._group_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+begin
+    loop
+        if _lock_group.partition is not null then
+            select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
+            into
+                state.group_id,
+                state.partition,
+                state.partition_id,
+                state.out_of_range,
+                state.max_attempts
+            from pgq.group_partition as l
+            where l.topic = _lock_group.topic
+                and l.consumer_group = _lock_group.consumer_group
+                and l.partition = _lock_group.partition
+            for no key update;
+        else
+            -- Of the partitions that have something to read and that no member holds, the one that
+            -- was read longest ago.
+            select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
+            into
+                state.group_id,
+                state.partition,
+                state.partition_id,
+                state.out_of_range,
+                state.max_attempts
+            from pgq.group_partition as l
+            inner join pgq.partition as p on p.partition_id = l.partition_id
+            cross join lateral (
+                select j.next_offset, j.recorded_at, j.leased_until
+                from pgq.group_position as j
+                where j.group_id = l.group_id
+                    and j.partition = l.partition
+                order by j.seq desc
+                limit 1
+            ) as q
+            where l.topic = _lock_group.topic
+                and l.consumer_group = _lock_group.consumer_group
+                and (q.leased_until is null or q.leased_until <= pgq._clock())
+                and (
+                    q.next_offset < p.segment_first_offset
+                    or (pgq._newest(p.partition_id, p.segment, q.next_offset)).log_offset
+                    is not null
+                )
+            -- A time ahead of the clock, which was set back, counts as none.
+            order by nullif(q.recorded_at, greatest(q.recorded_at, pgq._clock())) nulls first
+            limit 1
+            for no key update of l skip locked;
+        end if;
+
+        if state.group_id is null then
+            perform pgq._check_group(
+                _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
+            );
+            -- The named partition exists: it was dropped and created again while this call waited.
+            continue when _lock_group.partition is not null;
+
+            -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                perform pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset)
+                from pgq.group_partition as l
+                inner join pgq.partition as p on p.partition_id = l.partition_id
+                where l.topic = _lock_group.topic
+                    and l.consumer_group = _lock_group.consumer_group;
+            end if;
+            return null;
+        end if;
+
+        -- A new statement: its snapshot is younger than the lock.
+        select
+            p.segment,
+            p.segment_first_offset,
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
+            j.seq,
+            j.next_offset,
+            j.leased_until,
+            j.lease_token,
+            j.lease_last_offset,
+            j.attempt,
+            j.last_error,
+            j.tried_offset,
+            j.single_offset
+        into
+            state.segment,
+            state.segment_first_offset,
+            state.last_offset,
+            state.seq,
+            state.next_offset,
+            state.leased_until,
+            state.lease_token,
+            state.lease_last_offset,
+            state.attempt,
+            state.last_error,
+            state.tried_offset,
+            state.single_offset
+        from pgq.partition as p
+        cross join lateral (
+            select k.*
+            from pgq.group_position as k
+            where k.group_id = state.group_id
+                and k.partition = state.partition
+            order by k.seq desc
+            limit 1
+        ) as j
+        where p.partition_id = state.partition_id;
+
+        if not _lock_group.available_only
+            or (state.last_offset >= state.next_offset
+                and (state.leased_until is null or state.leased_until <= pgq._clock()))
+        then
+            return state;
+        end if;
+
+        -- Nothing to read here. When any partition will do, another member was faster: look again.
+        if _lock_group.partition is not null then
+            return null;
+        end if;
+    end loop;
+end
+$$;
+
+create or replace function pgq._append_position(
+    state pgq._group_state,
+    next_offset bigint,
+    leased_until timestamptz,
+    lease_token uuid
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    insert into pgq.group_position (
+        group_id,
+        partition,
+        seq,
+        first_offset,
+        next_offset,
+        recorded_at,
+        leased_until,
+        lease_token,
+        lease_last_offset,
+        attempt,
+        last_error,
+        tried_offset,
+        single_offset
+    )
+    values (
+        (_append_position.state).group_id,
+        (_append_position.state).partition,
+        (_append_position.state).seq + 1,
+        (_append_position.state).next_offset,
+        _append_position.next_offset,
+        pgq._clock(),
+        _append_position.leased_until,
+        _append_position.lease_token,
+        case
+            when _append_position.lease_token is not null
+                then (_append_position.state).lease_last_offset
+        end,
+        -- Attempts are those at one position: whoever moves it on and keeps the lease is at the
+        -- first one there.
+        case
+            when (_append_position.state).max_attempts is null then null
+            when _append_position.next_offset = (_append_position.state).next_offset
+                then (_append_position.state).attempt
+            when _append_position.lease_token is not null then 1
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                and _append_position.next_offset = (_append_position.state).next_offset
+                then (_append_position.state).last_error
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                then (_append_position.state).tried_offset
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                then (_append_position.state).single_offset
+        end
+    )
+    on conflict do nothing;
+
+    return found;
+end
+$$;
+
+create function pgq._give_up(
+    topic text,
+    consumer_group text,
+    state pgq._group_state,
+    held_until timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    current pgq._group_state := _give_up.state;
+    poison pgq.message_record;
+    dead_letter_topic text;
+begin
+    -- Which one of several it is, nobody knows yet.
+    if current.tried_offset > current.next_offset
+        and (current.single_offset >= current.next_offset) is not true
+    then
+        current.attempt := 0;
+        current.single_offset := current.tried_offset;
+        perform pgq._append_position(current, current.next_offset, _give_up.held_until, null);
+        return;
+    end if;
+
+    select m.*
+    into poison
+    from pgq._messages_across(
+        current.partition_id, current.partition, current.next_offset, current.next_offset
+    ) as m;
+    if poison.log_offset is null then
+        perform pgq._fail_truncated(_give_up.topic);
+    end if;
+
+    select t.topic
+    into dead_letter_topic
+    from pgq.consumer_group as g
+    inner join pgq.topic as t on t.topic_id = g.dead_letter_topic_id
+    where g.group_id = current.group_id;
+
+    -- The one that moves the position is the one that publishes.
+    if pgq._append_position(current, current.next_offset + 1, null, null) then
+        perform
+        from pgq.publish(
+            topic => dead_letter_topic,
+            payload => poison.payload,
+            key => poison.key,
+            headers => coalesce(poison.headers, '{}') || jsonb_build_object(
+                'pgq_topic', _give_up.topic,
+                'pgq_partition', poison.partition,
+                'pgq_offset', poison.log_offset,
+                'pgq_group', _give_up.consumer_group,
+                'pgq_attempts', current.attempt,
+                'pgq_error', current.last_error,
+                'pgq_published_at', poison.published_at
+            ),
+            body => poison.body
+        );
+    end if;
+end
+$$;
+
+revoke all on function pgq._give_up from public;
+
+comment on function pgq._give_up(text, text, pgq._group_state, timestamptz) is
+'What becomes of messages that had all their attempts, in a partition whose row the caller has
+locked. Of several, each is given out alone from now on, and nobody gets them until held_until; a
+single one is published to the dead-letter topic of the group, which goes on behind it.';
+
+create or replace function pgq._claim_any(
+    topic text,
+    consumer_group text,
+    max_messages integer,
+    partition integer,
+    lease interval
+)
+returns pgq._claim_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    ran_out constant text := 'the lease of the last attempt ran out';
+    wanted integer := coalesce(_claim_any.max_messages, 100);
+    state pgq._group_state;
+    claimed pgq._claim_state;
+    first_available bigint;
+begin
+    perform pgq._check_count('max_messages', wanted, 1, 1000000);
+
+    loop
+        state := pgq._lock_group(
+            _claim_any.topic, _claim_any.consumer_group, _claim_any.partition, true
+        );
+        if state.group_id is null then
+            return null;
+        end if;
+
+        claimed.first_offset := state.next_offset;
+        claimed.segment := state.segment;
+        if state.next_offset < state.segment_first_offset then
+            claimed.segment := null;
+            first_available := pgq._first_available(state.partition_id);
+            if state.next_offset < first_available then
+                if state.out_of_range = 'error' then
+                    perform pgq._fail_out_of_range(
+                        _claim_any.topic,
+                        state.partition,
+                        state.next_offset,
+                        first_available,
+                        state.last_offset,
+                        true
+                    );
+                end if;
+                claimed.first_offset := first_available;
+                if first_available > state.last_offset then
+                    -- Retention has left nothing here. Note that, or this partition would look
+                    -- like the one to read for ever.
+                    perform pgq._append_position(state, first_available, null, null);
+                    continue;
+                end if;
+            end if;
+        end if;
+
+        if state.max_attempts is not null and claimed.first_offset = state.next_offset then
+            -- The member before is lost, or it would have said how it failed.
+            if state.lease_token is not null
+                and right(state.last_error, length(ran_out)) is distinct from ran_out
+            then
+                state.last_error := concat_ws(E'\n', state.last_error, ran_out);
+            end if;
+            if state.attempt >= state.max_attempts then
+                perform pgq._give_up(_claim_any.topic, _claim_any.consumer_group, state, null);
+                continue;
+            end if;
+            if _claim_any.lease is not null then
+                state.attempt := coalesce(state.attempt, 0) + 1;
+            end if;
+        end if;
+
+        claimed.partition := state.partition;
+        claimed.partition_id := state.partition_id;
+        claimed.last_offset := case
+            when state.max_attempts is not null and claimed.first_offset <= state.single_offset
+                then claimed.first_offset
+            else least(state.last_offset, claimed.first_offset + wanted - 1)
+        end;
+        if _claim_any.lease is not null then
+            claimed.lease_token := gen_random_uuid();
+            claimed.leased_until := pgq._clock() + _claim_any.lease;
+            state.lease_last_offset := claimed.last_offset;
+            state.tried_offset := greatest(state.tried_offset, claimed.last_offset);
+        end if;
+
+        if pgq._append_position(
+            state,
+            case
+                when _claim_any.lease is null then claimed.last_offset + 1
+                else claimed.first_offset
+            end,
+            claimed.leased_until,
+            claimed.lease_token
+        ) then
+            return claimed;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._claim_any(text, text, integer, integer, interval) is
+'What _claim does when it has to look further: at other partitions, at older segments, at the
+partition that was named, or at the attempts that there were.';
+
+create or replace function pgq._claim(
+    topic text,
+    consumer_group text,
+    max_messages integer,
+    partition integer,
+    lease interval
+)
+returns pgq._claim_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place integer;
+    target_id bigint;
+    number integer;
+    home_id bigint;
+    leaf integer;
+    entered_offset bigint;
+    current_seq bigint;
+    position bigint;
+    ready boolean;
+    last_message pgq.message_record;
+    keep interval := _claim.lease;
+    token uuid;
+    taken_to bigint;
+    claimed pgq._claim_state;
+begin
+    if keep is not null then
+        token := gen_random_uuid();
+    end if;
+
+    -- The usual case: where this member looks first, the next messages stand in the segment that is
+    -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements take less time than one that
+    -- joins.
+    if _claim.partition is null then
+        place := pgq._ring();
+
+        select p.partition, p.partition_id, p.segment, p.segment_first_offset
+        into number, home_id, leaf, entered_offset
+        from pgq.partition as p
+        where p.topic = _claim.topic collate "C"
+            and p.ring <= place
+        order by p.ring desc
+        limit 1;
+
+        -- By the id: there may be another topic of that name by now.
+        select g.group_id
+        into target_id
+        from pgq.group_partition as g
+        where g.partition_id = home_id
+            and g.consumer_group = _claim.consumer_group collate "C"
+            and g.max_attempts is null;
+
+        select
+            j.seq,
+            j.next_offset,
+            j.next_offset >= entered_offset
+            and (j.leased_until > pgq._clock()) is not true
+            and (_claim.max_messages > 1000000) is not true
+        into current_seq, position, ready
+        from pgq.group_position as j
+        where j.group_id = target_id
+            and j.partition = number
+        order by j.seq desc
+        limit 1;
+
+        if ready then
+            -- Offsets have no gaps, so the last one tells how many there are. Usually this is the only
+            -- message, so it is read as a whole.
+            if leaf = 0 then
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_0 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= position
+                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                order by m.log_offset desc
+                limit 1
+                into last_message;
+            elsif leaf = 1 then
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_1 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= position
+                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                order by m.log_offset desc
+                limit 1
+                into last_message;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= position
+                        and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                    order by m.log_offset desc
+                    limit 1
+                    into last_message;
+                else
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= position
+                        and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                    order by m.log_offset desc
+                    limit 1
+                    into last_message;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_4 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    else
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_5 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_6 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    else
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_7 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    end if;
+                end if;
+            elsif leaf <= 15 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    select
+                        $1,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $2
+                        and m.log_offset >= $3
+                        and m.log_offset < $3 + coalesce($4, 100)
+                    order by m.log_offset desc
+                    limit 1
+                $leaf$, leaf)
+                into last_message
+                using number, home_id, position, _claim.max_messages;
+            end if;
+
+            -- Only a partition that has something to read is locked.
+            if last_message.log_offset is not null then
+                perform
+                from pgq.group_partition as l
+                where l.group_id = target_id
+                    and l.partition = number
+                    and l.trimmed_seq <= current_seq
+                for no key update skip locked;
+
+                -- Where another member was faster, its row of the journal has this number, or the
+                -- journal was trimmed above it.
+                if found then
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    values (
+                        target_id,
+                        number,
+                        current_seq + 1,
+                        position,
+                        case when token is null then last_message.log_offset + 1 else position end,
+                        pgq._clock(),
+                        pgq._clock() + keep,
+                        token,
+                        case when token is not null then last_message.log_offset end
+                    )
+                    on conflict do nothing
+                    returning greatest(next_offset - 1, lease_last_offset)
+                    into taken_to;
+                end if;
+            end if;
+        end if;
+    end if;
+
+    if taken_to is not null then
+        claimed.partition := number;
+        claimed.partition_id := home_id;
+        claimed.first_offset := position;
+        claimed.last_offset := taken_to;
+        claimed.segment := leaf;
+        claimed.lease_token := token;
+        if token is not null then
+            select j.leased_until
+            into claimed.leased_until
+            from pgq.group_position as j
+            where j.group_id = target_id
+                and j.partition = number
+                and j.seq = current_seq + 1;
+        end if;
+        return claimed;
+    end if;
+
+    return pgq._claim_any(
+        _claim.topic,
+        _claim.consumer_group,
+        _claim.max_messages,
+        _claim.partition,
+        _claim.lease
+    );
+end
+$$;
+
+create or replace function pgq.consume(
+    topic text,
+    consumer_group text,
+    max_messages integer default 100,
+    partition integer default null
+)
+returns setof pgq.message_record
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    place integer;
+    target_id bigint;
+    number integer;
+    home_id bigint;
+    leaf integer;
+    entered_offset bigint;
+    current_seq bigint;
+    position bigint;
+    ready boolean;
+    last_message pgq.message_record;
+    keep interval;
+    token uuid;
+    taken_to bigint;
+    claimed pgq._claim_state;
+    read_rows bigint;
+begin
+    -- The usual case: where this member looks first, the next messages stand in the segment that is
+    -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements take less time than one that
+    -- joins.
+    if consume.partition is null then
+        place := pgq._ring();
+
+        select p.partition, p.partition_id, p.segment, p.segment_first_offset
+        into number, home_id, leaf, entered_offset
+        from pgq.partition as p
+        where p.topic = consume.topic collate "C"
+            and p.ring <= place
+        order by p.ring desc
+        limit 1;
+
+        -- By the id: there may be another topic of that name by now.
+        select g.group_id
+        into target_id
+        from pgq.group_partition as g
+        where g.partition_id = home_id
+            and g.consumer_group = consume.consumer_group collate "C"
+            and g.max_attempts is null;
+
+        select
+            j.seq,
+            j.next_offset,
+            j.next_offset >= entered_offset
+            and (j.leased_until > pgq._clock()) is not true
+            and (consume.max_messages > 1000000) is not true
+        into current_seq, position, ready
+        from pgq.group_position as j
+        where j.group_id = target_id
+            and j.partition = number
+        order by j.seq desc
+        limit 1;
+
+        if ready then
+            -- Offsets have no gaps, so the last one tells how many there are. Usually this is the only
+            -- message, so it is read as a whole.
+            if leaf = 0 then
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_0 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= position
+                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                order by m.log_offset desc
+                limit 1
+                into last_message;
+            elsif leaf = 1 then
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_1 as m
+                where m.partition_id = home_id
+                    and m.log_offset >= position
+                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                order by m.log_offset desc
+                limit 1
+                into last_message;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_2 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= position
+                        and m.log_offset < position + coalesce(consume.max_messages, 100)
+                    order by m.log_offset desc
+                    limit 1
+                    into last_message;
+                else
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_3 as m
+                    where m.partition_id = home_id
+                        and m.log_offset >= position
+                        and m.log_offset < position + coalesce(consume.max_messages, 100)
+                    order by m.log_offset desc
+                    limit 1
+                    into last_message;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_4 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    else
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_5 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_6 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    else
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_7 as m
+                        where m.partition_id = home_id
+                            and m.log_offset >= position
+                            and m.log_offset < position + coalesce(consume.max_messages, 100)
+                        order by m.log_offset desc
+                        limit 1
+                        into last_message;
+                    end if;
+                end if;
+            elsif leaf <= 15 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_8 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_9 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_10 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_11 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_12 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_13 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_14 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_15 as m
+                            where m.partition_id = home_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    select
+                        $1,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $2
+                        and m.log_offset >= $3
+                        and m.log_offset < $3 + coalesce($4, 100)
+                    order by m.log_offset desc
+                    limit 1
+                $leaf$, leaf)
+                into last_message
+                using number, home_id, position, consume.max_messages;
+            end if;
+
+            -- Only a partition that has something to read is locked.
+            if last_message.log_offset is not null then
+                perform
+                from pgq.group_partition as l
+                where l.group_id = target_id
+                    and l.partition = number
+                    and l.trimmed_seq <= current_seq
+                for no key update skip locked;
+
+                -- Where another member was faster, its row of the journal has this number, or the
+                -- journal was trimmed above it.
+                if found then
+                    insert into pgq.group_position (
+                        group_id,
+                        partition,
+                        seq,
+                        first_offset,
+                        next_offset,
+                        recorded_at,
+                        leased_until,
+                        lease_token,
+                        lease_last_offset
+                    )
+                    values (
+                        target_id,
+                        number,
+                        current_seq + 1,
+                        position,
+                        case when token is null then last_message.log_offset + 1 else position end,
+                        pgq._clock(),
+                        pgq._clock() + keep,
+                        token,
+                        case when token is not null then last_message.log_offset end
+                    )
+                    on conflict do nothing
+                    returning greatest(next_offset - 1, lease_last_offset)
+                    into taken_to;
+                end if;
+            end if;
+        end if;
+    end if;
+
+    if taken_to = position then
+        return next last_message;
+        return;
+    end if;
+    if taken_to is null then
+        claimed := pgq._claim_any(
+            consume.topic collate "C",
+            consume.consumer_group,
+            consume.max_messages,
+            consume.partition,
+            null
+        );
+        if claimed.partition is null then
+            return;
+        end if;
+        number := claimed.partition;
+        home_id := claimed.partition_id;
+        leaf := claimed.segment;
+        position := claimed.first_offset;
+        taken_to := claimed.last_offset;
+    end if;
+
+    if leaf is not null then
+        if leaf = 0 then
+            return query
+            select
+                number,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_0 as m
+            where m.partition_id = home_id
+                and m.log_offset between position and taken_to
+            order by m.log_offset;
+        elsif leaf = 1 then
+            return query
+            select
+                number,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_1 as m
+            where m.partition_id = home_id
+                and m.log_offset between position and taken_to
+            order by m.log_offset;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                return query
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_2 as m
+                where m.partition_id = home_id
+                    and m.log_offset between position and taken_to
+                order by m.log_offset;
+            else
+                return query
+                select
+                    number,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_3 as m
+                where m.partition_id = home_id
+                    and m.log_offset between position and taken_to
+                order by m.log_offset;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    return query
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_4 as m
+                    where m.partition_id = home_id
+                        and m.log_offset between position and taken_to
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_5 as m
+                    where m.partition_id = home_id
+                        and m.log_offset between position and taken_to
+                    order by m.log_offset;
+                end if;
+            else
+                if leaf <= 6 then
+                    return query
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_6 as m
+                    where m.partition_id = home_id
+                        and m.log_offset between position and taken_to
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        number,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_7 as m
+                    where m.partition_id = home_id
+                        and m.log_offset between position and taken_to
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        return query
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_8 as m
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
+                        order by m.log_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_9 as m
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
+                        order by m.log_offset;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        return query
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_10 as m
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
+                        order by m.log_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_11 as m
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
+                        order by m.log_offset;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        return query
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_12 as m
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
+                        order by m.log_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_13 as m
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
+                        order by m.log_offset;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        return query
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_14 as m
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
+                        order by m.log_offset;
+                    else
+                        return query
+                        select
+                            number,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_15 as m
+                        where m.partition_id = home_id
+                            and m.log_offset between position and taken_to
+                        order by m.log_offset;
+                    end if;
+                end if;
+            end if;
+        else
+            return query execute format($leaf$
+                select
+                    $1,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_%1$s as m
+                where m.partition_id = $2
+                    and m.log_offset between $3 and $4
+                order by m.log_offset
+            $leaf$, leaf)
+            using number, home_id, position, taken_to;
+        end if;
+    else
+        return query
+        select m.*
+        from pgq._messages_across(home_id, number, position, taken_to) as m;
+    end if;
+
+    -- Cleanup may have emptied a segment since the claim.
+    get diagnostics read_rows = row_count;
+    if read_rows <> taken_to - position + 1 then
+        perform pgq._fail_truncated(consume.topic collate "C");
+    end if;
+end
+$$;
+
+create or replace function pgq.release_poll(
+    topic text,
+    consumer_group text,
+    partition integer,
+    lease_token uuid
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+begin
+    perform pgq._check_lease_token(release_poll.lease_token);
+    if release_poll.partition is null then
+        perform pgq._fail_unknown_partition(release_poll.topic collate "C", null, null);
+    end if;
+
+    state := pgq._lock_group(
+        release_poll.topic collate "C", release_poll.consumer_group, release_poll.partition, false
+    );
+    if release_poll.lease_token is distinct from state.lease_token then
+        perform pgq._keep_position(state);
+        return false;
+    end if;
+
+    state.attempt := state.attempt - 1;
+    perform pgq._append_position(state, state.next_offset, null, null);
+    return true;
+end
+$$;
+
+comment on function pgq.release_poll(text, text, integer, uuid) is
+'Gives back a partition that poll leased; false when the caller does not hold it any more.
+What was not committed goes to the next member at once, and this attempt at it does not count; for
+what could not be processed there is nack_offsets. A lease that has run out still counts as long as
+no other member got the partition.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
+argument is null, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+create function pgq.nack_offsets(
+    topic text,
+    consumer_group text,
+    partition integer,
+    lease_token uuid default null,
+    first_offset bigint default null,
+    last_offset bigint default null,
+    delay interval default null,
+    error text default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+    held_until timestamptz;
+begin
+    if (nack_offsets.lease_token is null) = (nack_offsets.first_offset is null) then
+        raise exception '"lease_token", "first_offset": exactly one is needed'
+            using errcode = '22023';
+    end if;
+    if (nack_offsets.first_offset is null) <> (nack_offsets.last_offset is null)
+        or nack_offsets.first_offset > nack_offsets.last_offset
+    then
+        raise exception 'argument "last_offset" must be given with "first_offset", and not be below'
+            using errcode = '22023';
+    end if;
+    if nack_offsets.delay is not null then
+        perform pgq._check_interval('delay', nack_offsets.delay, true);
+    end if;
+    if nack_offsets.partition is null then
+        perform pgq._fail_unknown_partition(nack_offsets.topic collate "C", null, null);
+    end if;
+
+    state := pgq._lock_group(
+        nack_offsets.topic collate "C",
+        nack_offsets.consumer_group,
+        nack_offsets.partition,
+        false
+    );
+    if nack_offsets.last_offset > state.last_offset then
+        perform pgq._fail_out_of_range(
+            nack_offsets.topic collate "C",
+            state.partition,
+            nack_offsets.last_offset,
+            pgq._first_available(state.partition_id),
+            state.last_offset,
+            false
+        );
+    end if;
+
+    if nack_offsets.first_offset <> state.next_offset
+        or (
+            nack_offsets.lease_token is distinct from state.lease_token
+            and (nack_offsets.lease_token is not null or state.leased_until > pgq._clock())
+        )
+    then
+        perform pgq._keep_position(state);
+        return false;
+    end if;
+
+    -- A poll has counted the attempt, unless the group began to count them only later.
+    state.attempt := case
+        when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
+        else coalesce(state.attempt, 0) + 1
+    end;
+    state.tried_offset := greatest(
+        state.tried_offset, nack_offsets.last_offset, state.lease_last_offset
+    );
+    state.last_error := coalesce(nack_offsets.error, state.last_error);
+    held_until := pgq._clock() + nack_offsets.delay;
+
+    -- What retention has removed is left to the next claim.
+    if state.attempt >= state.max_attempts
+        and state.next_offset >= pgq._first_available(state.partition_id)
+    then
+        perform pgq._give_up(
+            nack_offsets.topic collate "C", nack_offsets.consumer_group, state, held_until
+        );
+    else
+        perform pgq._append_position(state, state.next_offset, held_until, null);
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function pgq.nack_offsets from public;
+
+comment on function pgq.nack_offsets(
+    text, text, integer, uuid, bigint, bigint, interval, text
+) is
+'Gives back messages that failed; false when the caller does not hold it any more.
+They come again at once, or after delay; until then nobody gets anything of this partition. error:
+what went wrong. In a group with a max_attempts this is what attempts are counted for: when a batch
+has failed so often, its messages are given out one by one, and the one that fails so often itself
+is published to the dead_letter_topic; the group goes on behind it. Messages of poll are named by
+their lease_token; commit first what was processed before the one that failed. Of consume and
+claim_offsets nothing stays after a rollback, so they are named by the first_offset and last_offset
+that these gave, in a transaction of its own. False, and nothing changed: the token is not that of
+the latest poll, or the group does not stand at first_offset, or a member holds a lease. A lease
+that has run out still counts as long as no other member got the partition.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
+first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another
+transaction was first, or at any level when retention removes what is being read (try again).';
+
+create or replace function pgq.seek(
+    topic text,
+    consumer_group text,
+    partition integer default null,
+    log_offset bigint default null,
+    published_at timestamptz default null,
+    start text default null
+)
+returns setof pgq.seek_result
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    number integer;
+    state pgq._group_state;
+    moved pgq.seek_result;
+    first_available bigint;
+begin
+    if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
+        raise exception '"log_offset", "published_at", "start": exactly one is needed'
+            using errcode = '22023';
+    end if;
+    if seek.log_offset is not null and seek.partition is null then
+        raise exception 'argument "partition" must be given with "log_offset"'
+            using errcode = '22023';
+    end if;
+    if seek.start collate "C" not in ('earliest', 'latest') then
+        raise exception 'argument "start" must be earliest or latest'
+            using errcode = '22023';
+    end if;
+    -- Where the topic is dropped, or made anew, between the check and the partitions: look
+    -- again.
+    loop
+        perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
+
+        -- In ascending order, as everywhere, so that two callers cannot block each other.
+        for number in
+            select p.partition
+            from pgq.topic as t
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            where t.topic = seek.topic collate "C"
+                and p.partition = coalesce(seek.partition, p.partition)
+            order by p.partition
+        loop
+            state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
+            first_available := pgq._first_available(state.partition_id);
+            moved.partition := number;
+            moved.position := case
+                when seek.log_offset is not null then seek.log_offset
+                when seek.start collate "C" = 'earliest' then first_available
+                when seek.start collate "C" = 'latest' then state.last_offset + 1
+                else pgq._offset_at(
+                    state.partition_id, seek.published_at, first_available, state.last_offset
+                )
+            end;
+
+            if moved.position not between first_available and state.last_offset + 1 then
+                perform pgq._fail_out_of_range(
+                    seek.topic collate "C",
+                    number,
+                    seek.log_offset,
+                    first_available,
+                    state.last_offset,
+                    false
+                );
+            end if;
+
+            state.attempt := null;
+            state.last_error := null;
+            state.tried_offset := null;
+            state.single_offset := null;
+            perform pgq._append_position(state, moved.position, null, null);
+            return next moved;
+        end loop;
+        exit when found;
+    end loop;
+end
+$$;
+
+comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
+'Moves the position of a consumer group back or ahead, and returns it: a row per partition.
+The position is the offset that the group reads next. Give one of: log_offset (that message is read
+next; needs a partition), published_at (the first message published then or later is read next),
+start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
+Attempts are counted anew.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
+partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
+above READ COMMITTED when another transaction was first, or at any level when retention removes
+what is being read (try again).';
+
 create function pgq._check_unique_key(unique_key text)
 returns void
 language plpgsql
@@ -4489,10 +6952,12 @@ queue of that name they are new.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
-create or replace function pgq.purge_queue(
+create function pgq.purge_queue(
     queue text,
     dead_only boolean default null,
-    all_jobs boolean default null
+    job_id bigint default null,
+    all_jobs boolean default null,
+    died_before timestamptz default null
 )
 returns bigint
 language plpgsql
@@ -4525,10 +6990,15 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(purge_queue.queue collate "C");
     end if;
-    if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
-        raise exception '"dead_only", "all_jobs": exactly one is needed'
+    if num_nonnulls(
+        nullif(purge_queue.dead_only, false),
+        purge_queue.job_id,
+        nullif(purge_queue.all_jobs, false),
+        purge_queue.died_before
+    ) <> 1 then
+        raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
-                hint = 'Pass dead_only => true, or all_jobs => true.';
+                hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -4565,24 +7035,40 @@ begin
             keyed := keyed || freed;
         end if;
 
-        with doomed as materialized (
-            select d.job_id
-            from pgq.dead_job as d
-            where d.queue_id = target_id
-            order by d.job_id
-            for update
-        ),
+        if purge_queue.job_id is not null then
+            -- The queue is written as it stands in no index, so that no plan walks its letters.
+            with purged as (
+                delete from pgq.dead_job as d
+                where d.job_id = purge_queue.job_id
+                    and d.queue_id + 0 = target_id
+                returning d.job_id, d.unique_key
+            )
 
-        purged as (
-            delete from pgq.dead_job as d
-            using doomed as g
-            where d.job_id = g.job_id
-            returning d.job_id, d.unique_key
-        )
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
+        else
+            with doomed as materialized (
+                select d.job_id
+                from pgq.dead_job as d
+                where d.queue_id = target_id
+                    and d.died_at < coalesce(purge_queue.died_before, 'infinity')
+                -- In no order that an index has, so that no plan walks all letters by their ids.
+                order by d.job_id + 0
+                for update
+            ),
 
-        select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
-        into gone, freed
-        from purged as p;
+            purged as (
+                delete from pgq.dead_job as d
+                using doomed as g
+                where d.job_id = g.job_id
+                returning d.job_id, d.unique_key
+            )
+
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
+        end if;
         removed := removed + gone;
         keyed := keyed || freed;
 
@@ -4601,13 +7087,17 @@ begin
 end
 $$;
 
-comment on function pgq.purge_queue(text, boolean, boolean) is
+revoke all on function pgq.purge_queue from public;
+
+comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
-dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
-idempotency keys: one that was given with a removed job still stands for it.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
-both are, 25001 not under READ COMMITTED.';
+dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
+one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every
+unfinished job, leased and dead ones too; a worker that still has one of them gets false from ack.
+Archived jobs stay, and so do idempotency keys: one that was given with a removed job still stands
+for it.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 not exactly one of them is
+given, 25001 not under READ COMMITTED.';
 
 create function pgq._enqueue_keyed(
     queue text,
@@ -11260,10 +13750,222 @@ begin
 end
 $$;
 
-create or replace function pgq.redrive(
+create function pgq.fetch_dead_letters(
+    queue text,
+    max_jobs integer default 100,
+    after_died_at timestamptz default null,
+    after_job_id bigint default null
+)
+returns setof pgq.dead_letter
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    letters bigint := coalesce(fetch_dead_letters.max_jobs, 100);
+    dead pgq.dead_job;
+    letter pgq.dead_letter;
+begin
+    perform pgq._check_count('max_jobs', letters, 1, 1000000);
+    if (fetch_dead_letters.after_died_at is null) <> (fetch_dead_letters.after_job_id is null) then
+        raise exception '"after_died_at", "after_job_id": both or neither are needed'
+            using errcode = '22023';
+    end if;
+
+    select q.queue_id, q.queue
+    into target_id, letter.queue
+    from pgq.queue as q
+    where q.queue = fetch_dead_letters.queue collate "C";
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(fetch_dead_letters.queue collate "C");
+    end if;
+
+    for dead in
+        select d.*
+        from pgq.dead_job as d
+        where d.queue_id = target_id
+            and d.died_at >= coalesce(fetch_dead_letters.after_died_at, '-infinity')
+            and (
+                d.died_at > coalesce(fetch_dead_letters.after_died_at, '-infinity')
+                or d.job_id > coalesce(fetch_dead_letters.after_job_id, -1)
+            )
+        order by d.died_at, d.job_id
+        limit letters
+    loop
+        letter.enqueued_at := null;
+        if dead.segment = 0 then
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_0 as m
+            where m.partition_id = dead.partition_id
+                and m.log_offset = dead.log_offset
+            into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+        elsif dead.segment = 1 then
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_1 as m
+            where m.partition_id = dead.partition_id
+                and m.log_offset = dead.log_offset
+            into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+        elsif dead.segment <= 3 then
+            if dead.segment <= 2 then
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_2 as m
+                where m.partition_id = dead.partition_id
+                    and m.log_offset = dead.log_offset
+                into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+            else
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_3 as m
+                where m.partition_id = dead.partition_id
+                    and m.log_offset = dead.log_offset
+                into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+            end if;
+        elsif dead.segment <= 7 then
+            if dead.segment <= 5 then
+                if dead.segment <= 4 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_4 as m
+                    where m.partition_id = dead.partition_id
+                        and m.log_offset = dead.log_offset
+                    into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_5 as m
+                    where m.partition_id = dead.partition_id
+                        and m.log_offset = dead.log_offset
+                    into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                end if;
+            else
+                if dead.segment <= 6 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_6 as m
+                    where m.partition_id = dead.partition_id
+                        and m.log_offset = dead.log_offset
+                    into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_7 as m
+                    where m.partition_id = dead.partition_id
+                        and m.log_offset = dead.log_offset
+                    into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                end if;
+            end if;
+        elsif dead.segment <= 15 then
+            if dead.segment <= 11 then
+                if dead.segment <= 9 then
+                    if dead.segment <= 8 then
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_8 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    else
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_9 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    end if;
+                else
+                    if dead.segment <= 10 then
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_10 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    else
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_11 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    end if;
+                end if;
+            else
+                if dead.segment <= 13 then
+                    if dead.segment <= 12 then
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_12 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    else
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_13 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    end if;
+                else
+                    if dead.segment <= 14 then
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_14 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    else
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_15 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_%1$s as m
+                where m.partition_id = $1
+                    and m.log_offset = $2
+            $leaf$, dead.segment)
+            into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body
+            using dead.partition_id, dead.log_offset;
+        end if;
+
+        -- The snapshot may be from before cleanup moved the payload to another segment.
+        if letter.enqueued_at is null and not pgq._is_kept(dead.segment) then
+            raise exception 'retention moved the payload of job % while it was being read',
+                dead.job_id
+                using errcode = '40001',
+                    hint = 'Try again.';
+        end if;
+
+        letter.job_id := dead.job_id;
+        letter.attempt := dead.attempt;
+        letter.last_error := dead.last_error;
+        letter.died_at := dead.died_at;
+        letter.priority := dead.priority;
+        letter.label := dead.label;
+        return next letter;
+    end loop;
+end
+$$;
+
+revoke all on function pgq.fetch_dead_letters from public;
+
+comment on function pgq.fetch_dead_letters(text, integer, timestamptz, bigint) is
+'A page of the dead letters of a queue, those that died first before the others.
+max_jobs: 1 to 1000000. The next page comes with the died_at and the job_id of the last letter of
+this one as after_died_at and after_job_id; no row: there are no more. It reads only: redrive puts
+letters back, purge_queue removes them. The view dead_letters shows the same of all queues.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, or only one of
+after_died_at and after_job_id, 40001 when retention removes what is being read (try again).';
+
+create function pgq.redrive(
     queue text,
     job_id bigint default null,
-    all_jobs boolean default null
+    all_jobs boolean default null,
+    max_jobs integer default null,
+    per_second double precision default null
 )
 returns bigint
 language plpgsql
@@ -11305,9 +14007,41 @@ begin
             using errcode = '22023',
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
+    if redrive.job_id is not null and num_nonnulls(redrive.max_jobs, redrive.per_second) > 0 then
+        raise exception '"job_id" and "%" exclude each other',
+            case when redrive.max_jobs is not null then 'max_jobs' else 'per_second' end
+            using errcode = '22023';
+    end if;
+    if redrive.max_jobs is not null then
+        perform pgq._check_count('max_jobs', redrive.max_jobs, 1, 1000000);
+    end if;
+    if redrive.per_second not between 0.001 and 1000000 then
+        raise exception 'argument "per_second" must be from 0.001 to 1000000'
+            using errcode = '22023',
+                detail = format('Given: %s.', redrive.per_second);
+    end if;
 
-    -- In the order of their ids, as everywhere where several are locked.
+    -- In the order of their ids, as everywhere where several are locked; but those that died first
+    -- are found in another order, so that whoever has one of them locked is not waited for.
     letters := case
+        when redrive.max_jobs is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+                and (
+                    d.unique_key is null
+                    or not exists (
+                        select
+                        from pgq.unique_job as u
+                        where u.queue_id = d.queue_id
+                            and u.unique_key = d.unique_key
+                            and u.job_id <> d.job_id
+                    )
+                )
+            order by d.died_at, d.job_id
+            limit redrive.max_jobs
+            for update skip locked
+        )
         when redrive.job_id is not null then array(
             select d.job_id
             from pgq.dead_job as d
@@ -11352,6 +14086,18 @@ begin
         where d.job_id = any(letters)
             and d.queue_id + 0 = target.queue_id
         returning d.*
+    ),
+
+    -- One after the other, those that died first before the others.
+    due as (
+        select
+            r.*,
+            pgq._clock() + make_interval(
+                secs => coalesce(
+                    (row_number() over (order by r.died_at, r.job_id) - 1) / redrive.per_second, 0
+                )
+            ) as due_at
+        from revived as r
     )
 
     insert into pgq.job (
@@ -11374,8 +14120,8 @@ begin
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        pgq._clock() + target.job_ttl,
-        pgq._clock(),
+        r.due_at + target.job_ttl,
+        r.due_at,
         r.segment,
         0,
         r.priority,
@@ -11383,21 +14129,25 @@ begin
         r.last_error,
         r.unique_key,
         r.max_attempts
-    from revived as r;
+    from due as r;
     get diagnostics redriven = row_count;
 
     return redriven;
 end
 $$;
 
-comment on function pgq.redrive(text, bigint, boolean) is
+revoke all on function pgq.redrive from public;
+
+comment on function pgq.redrive(text, bigint, boolean, integer, double precision) is
 'Puts dead letters back into their queue and returns how many.
-job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
-before them and the whole job_ttl from now on. A letter stays one while another job has its
-unique_key: two unfinished jobs of one key there are never. 0: the job is not a dead letter of this
-queue, or is such a one.
+job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000) so many of those
+that died first, but for those that another transaction is at. They are due at once, or with
+per_second (0.001 to 1000000) so many of them in each second from now on, those that died first
+before the others. They have all their attempts before them and the whole job_ttl from when they are
+due. A letter stays one while another job has its unique_key: two unfinished jobs of one key there
+are never. 0: the job is not a dead letter of this queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
-or both, 25001 not under READ COMMITTED.';
+or both, or a bad max_jobs or per_second, 25001 not under READ COMMITTED.';
 
 create function pgq._check_effect(effect text)
 returns void
@@ -14204,6 +16954,48 @@ What it does, by the action that the row has:
 - busy: a part of the work met a lock; what it did is undone, and the next call does it;
 - more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';
+
+create or replace view pgq.group_lag
+with (security_barrier) as
+select
+    l.topic,
+    l.consumer_group,
+    l.partition,
+    q.next_offset - 1 as committed_offset,
+    s.last_offset,
+    s.last_offset - q.next_offset + 1 as lag,
+    s.published_at as oldest_published_at,
+    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
+    coalesce(q.attempt, 0) as attempt,
+    q.last_error
+from pgq.group_partition as l
+inner join pgq.partition as p on p.partition_id = l.partition_id
+cross join lateral (
+    select j.next_offset, j.leased_until, j.attempt, j.last_error
+    from pgq.group_position as j
+    where j.group_id = l.group_id
+        and j.partition = l.partition
+    order by j.seq desc
+    limit 1
+) as q
+cross join lateral pgq._partition_figures(
+    (select k.key from pgq.view_key as k),
+    p.partition_id,
+    p.segment,
+    p.segment_first_offset,
+    q.next_offset,
+    null
+) as s;
+
+comment on column pgq.group_lag.leased_until is
+'Until when a member has the partition, or nobody gets it after a nack_offsets; null: neither.';
+
+comment on column pgq.group_lag.attempt is
+'How many attempts there were at the next message, with the one under way; they are counted in
+groups with a max_attempts.';
+
+comment on column pgq.group_lag.last_error is
+'How the last of them failed; null: it did not, or nobody has said how.';
 
 comment on view pgq.archived_jobs is
 'Jobs that were finished or cancelled or have expired, until they are older than the retention of

@@ -146,7 +146,9 @@ create type pgq.group_info as (
     consumer_group text,
     out_of_range text,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    max_attempts integer,
+    dead_letter_topic text
 );
 
 comment on type pgq.group_info is 'A consumer group and its settings.';
@@ -156,6 +158,10 @@ comment on column pgq.group_info.out_of_range is
 'What happens when retention removed messages it has not read: error or skip.';
 comment on column pgq.group_info.created_at is 'When it was made.';
 comment on column pgq.group_info.updated_at is 'When its settings last changed.';
+comment on column pgq.group_info.max_attempts is
+'Attempts before a message goes to the dead-letter topic; null: no limit.';
+comment on column pgq.group_info.dead_letter_topic is
+'Where it goes; null where there is no limit.';
 
 create type pgq.message_record as (
     partition integer,
@@ -242,7 +248,7 @@ create type pgq.leased_message as (
 
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
 comment on column pgq.leased_message.lease_token is
-'What commit_offset, extend_poll and release_poll ask for.';
+'What commit_offset, extend_poll, release_poll and nack_offsets ask for.';
 comment on column pgq.leased_message.leased_until is
 'Until when the caller has the partition, by the clock of the server.';
 comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
@@ -279,7 +285,12 @@ create type pgq._group_state as (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
-    last_offset bigint
+    last_offset bigint,
+    max_attempts integer,
+    attempt integer,
+    last_error text,
+    tried_offset bigint,
+    single_offset bigint
 );
 
 comment on type pgq._group_state is
@@ -444,6 +455,36 @@ whether it has happened.';
 comment on column pgq.effect_state.result is 'What finish_effect was given; null: nothing.';
 comment on column pgq.effect_state.attempt is 'Which attempt of the job began it.';
 comment on column pgq.effect_state.begun_at is 'When that was.';
+
+create type pgq.dead_letter as (
+    queue text,
+    job_id bigint,
+    attempt integer,
+    last_error text,
+    enqueued_at timestamptz,
+    died_at timestamptz,
+    priority integer,
+    key text,
+    label text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.dead_letter is 'A job that was given up after its last attempt.';
+comment on column pgq.dead_letter.queue is 'The queue.';
+comment on column pgq.dead_letter.job_id is 'The id of the job.';
+comment on column pgq.dead_letter.attempt is 'How many attempts it had.';
+comment on column pgq.dead_letter.last_error is
+'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+comment on column pgq.dead_letter.enqueued_at is 'When it was enqueued.';
+comment on column pgq.dead_letter.died_at is 'When it became a dead letter.';
+comment on column pgq.dead_letter.priority is '0 (first) to 9 (last).';
+comment on column pgq.dead_letter.key is 'Its key; null: none.';
+comment on column pgq.dead_letter.label is 'Its label; null: none.';
+comment on column pgq.dead_letter.headers is 'Its headers, a JSON object; null: none.';
+comment on column pgq.dead_letter.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.dead_letter.body is 'Its content as raw bytes; null when it has a payload.';
 
 -- ==== sql/bulk/types.sql
 
@@ -839,6 +880,8 @@ create table pgq.consumer_group (
     out_of_range text not null check (out_of_range in ('error', 'skip')),
     created_at timestamptz not null,
     updated_at timestamptz not null,
+    max_attempts integer,
+    dead_letter_topic_id bigint references pgq.topic (topic_id),
     unique (topic_id, consumer_group)
 );
 
@@ -849,6 +892,10 @@ comment on column pgq.consumer_group.out_of_range is
 'What happens when retention removed messages the group has not read: error, or skip them.';
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
+comment on column pgq.consumer_group.max_attempts is
+'Attempts before a message goes to the dead-letter topic; null: no limit.';
+comment on column pgq.consumer_group.dead_letter_topic_id is
+'Where it goes; null where there is no limit.';
 
 -- As in partition, a member finds one row by one index.
 create table pgq.group_partition (
@@ -859,6 +906,7 @@ create table pgq.group_partition (
     partition_id bigint not null,
     out_of_range text not null,
     trimmed_seq bigint not null default 0,
+    max_attempts integer,
     primary key (group_id, partition),
     unique (topic, consumer_group, partition),
     unique (partition_id, consumer_group)
@@ -874,6 +922,7 @@ comment on column pgq.group_partition.out_of_range is 'What the group says.';
 comment on column pgq.group_partition.trimmed_seq is
 'Rows of the journal below this seq were removed. Trimming changes this row, so that a member whose
 snapshot is older cannot lock it.';
+comment on column pgq.group_partition.max_attempts is 'What the group says.';
 
 create table pgq.group_position (
     group_id bigint not null,
@@ -885,6 +934,10 @@ create table pgq.group_position (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
+    attempt integer,
+    last_error text,
+    tried_offset bigint,
+    single_offset bigint,
     primary key (group_id, partition, seq)
 );
 
@@ -897,10 +950,18 @@ comment on column pgq.group_position.first_offset is 'The position before this c
 comment on column pgq.group_position.next_offset is 'The offset that is read next.';
 comment on column pgq.group_position.recorded_at is 'When the change was made.';
 comment on column pgq.group_position.leased_until is
-'Until when a member has the partition; null: nobody.';
+'Until when a member has the partition, or without a token nobody gets it; null: neither.';
 comment on column pgq.group_position.lease_token is 'The token that poll gave to that member.';
 comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
+comment on column pgq.group_position.attempt is
+'How many attempts there were at next_offset, with the one under way; null: none, or they are not
+counted.';
+comment on column pgq.group_position.last_error is 'How the last of them failed; null: unknown.';
+comment on column pgq.group_position.tried_offset is
+'The last offset that any of them had; of no meaning below next_offset.';
+comment on column pgq.group_position.single_offset is
+'Up to this offset messages are given out one by one; of no meaning below next_offset.';
 
 create table pgq.view_key (
     key uuid not null
@@ -4110,6 +4171,57 @@ $$;
 comment on function pgq._check_out_of_range(text) is
 'Refuses what a consumer group cannot do out of range (22023).';
 
+-- ==== sql/log/_check_dead_letters.sql
+
+create function pgq._check_dead_letters(
+    topic text,
+    max_attempts integer,
+    dead_letter_topic text
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_dead_letters.max_attempts is not null then
+        perform pgq._check_count(
+            'max_attempts', _check_dead_letters.max_attempts, 1, 2147483647
+        );
+    end if;
+    if _check_dead_letters.dead_letter_topic = _check_dead_letters.topic then
+        raise exception 'argument "dead_letter_topic" must be another topic than the group reads'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_dead_letters(text, integer, text) is
+'Refuses a max_attempts and a dead_letter_topic that a group cannot have (22023).';
+
+-- ==== sql/log/_check_both_set.sql
+
+create function pgq._check_both_set(max_attempts integer, dead_letter_topic_id bigint)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if (_check_both_set.max_attempts is null) <> (_check_both_set.dead_letter_topic_id is null) then
+        raise exception '"max_attempts", "dead_letter_topic": both or neither are needed'
+            using errcode = '22023',
+                hint = 'A message that had all its attempts goes to that topic.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_both_set(integer, bigint) is
+'Refuses a group that has a limit of attempts and no topic for what reaches it, or one without the
+other (22023).';
+
 -- ==== sql/log/_first_available.sql
 
 create function pgq._first_available(partition_id bigint)
@@ -5112,9 +5224,17 @@ stable
 parallel safe
 rows 1
 as $$
-select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
+select
+    t.topic,
+    g.consumer_group,
+    g.out_of_range,
+    g.created_at,
+    g.updated_at,
+    g.max_attempts,
+    d.topic
 from pgq.topic as t
 inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
 where t.topic = _group_info.topic
     and g.consumer_group = _group_info.consumer_group
 $$;
@@ -5380,7 +5500,7 @@ begin
 
     grouped as (
         insert into pgq.group_partition (
-            group_id, partition, topic, consumer_group, partition_id, out_of_range
+            group_id, partition, topic, consumer_group, partition_id, out_of_range, max_attempts
         )
         select
             g.group_id,
@@ -5388,7 +5508,8 @@ begin
             (_add_partitions.topic).topic,
             g.consumer_group,
             a.partition_id,
-            g.out_of_range
+            g.out_of_range,
+            g.max_attempts
         from pgq.consumer_group as g
         cross join added as a
         where g.topic_id = (_add_partitions.topic).topic_id
@@ -5811,6 +5932,25 @@ begin
 
     target := pgq._lock_topic(drop_topic.topic collate "C");
 
+    if exists (
+        select from pgq.consumer_group as g where g.dead_letter_topic_id = target.topic_id
+    ) then
+        raise exception 'topic "%" gets the dead letters of consumer groups', drop_topic.topic
+            using errcode = '2BP01',
+                detail = (
+                    select
+                        string_agg(
+                            format('Group "%s" of topic "%s".', g.consumer_group, t.topic),
+                            ' '
+                            order by t.topic, g.consumer_group
+                        )
+                    from pgq.consumer_group as g
+                    inner join pgq.topic as t on t.topic_id = g.topic_id
+                    where g.dead_letter_topic_id = target.topic_id
+                ),
+                hint = 'Drop them, or change them with pgq.alter_group, before.';
+    end if;
+
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
@@ -5829,8 +5969,8 @@ comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
-Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
+a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/list_topics.sql
 
@@ -5851,13 +5991,62 @@ $$;
 comment on function pgq.list_topics() is
 'All topics and their settings, by name.';
 
+-- ==== sql/log/_lock_dead_letter_topic.sql
+
+create function pgq._lock_dead_letter_topic(topic text, dead_letter_topic text)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    if _lock_dead_letter_topic.dead_letter_topic is null then
+        return null;
+    end if;
+
+    loop
+        -- Both, so that two groups whose dead letters go to each other's topic cannot block each
+        -- other.
+        perform
+        from pgq.topic as t
+        where t.topic in (
+            _lock_dead_letter_topic.topic, _lock_dead_letter_topic.dead_letter_topic
+        )
+        order by t.topic
+        for no key update;
+
+        -- Changed, though not what it says, so that whoever drops it by an older snapshot, which
+        -- does not show the group, cannot lock it.
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = _lock_dead_letter_topic.dead_letter_topic
+        returning t.topic_id
+        into target_id;
+
+        exit when target_id is not null;
+        perform pgq._check_topic(_lock_dead_letter_topic.dead_letter_topic);
+    end loop;
+
+    return target_id;
+end
+$$;
+
+comment on function pgq._lock_dead_letter_topic(text, text) is
+'Locks the topic that is to get the dead letters of a group, and the one that the group reads, until
+the transaction ends, and returns the id of the first; null when there is none. Raises MQ001.';
+
 -- ==== sql/log/create_group.sql
 
 create function pgq.create_group(
     topic text,
     consumer_group text,
     start text default 'earliest',
-    out_of_range text default null
+    out_of_range text default null,
+    max_attempts integer default null,
+    dead_letter_topic text default null
 )
 returns setof pgq.group_info
 language plpgsql
@@ -5870,6 +6059,7 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.topic;
+    dead_letter_id bigint;
     new_id bigint;
     existing pgq.group_info;
 begin
@@ -5879,6 +6069,11 @@ begin
             using errcode = '22023';
     end if;
     perform pgq._check_out_of_range(create_group.out_of_range collate "C");
+    perform pgq._check_dead_letters(
+        create_group.topic collate "C",
+        create_group.max_attempts,
+        create_group.dead_letter_topic collate "C"
+    );
 
     -- One that is there is found without a lock.
     select i.*
@@ -5899,13 +6094,22 @@ begin
         perform pgq._check_settings_equal(
             'consumer group',
             create_group.consumer_group collate "C",
-            jsonb_build_object('out_of_range', create_group.out_of_range),
+            jsonb_build_object(
+                'out_of_range', create_group.out_of_range,
+                'max_attempts', create_group.max_attempts,
+                'dead_letter_topic', create_group.dead_letter_topic
+            ),
             null,
             to_jsonb(existing)
         );
         return next existing;
         return;
     end if;
+
+    dead_letter_id := pgq._lock_dead_letter_topic(
+        create_group.topic collate "C", create_group.dead_letter_topic collate "C"
+    );
+    perform pgq._check_both_set(create_group.max_attempts, dead_letter_id);
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
@@ -5921,14 +6125,22 @@ begin
     end loop;
 
     insert into pgq.consumer_group (
-        topic_id, consumer_group, out_of_range, created_at, updated_at
+        topic_id,
+        consumer_group,
+        out_of_range,
+        created_at,
+        updated_at,
+        max_attempts,
+        dead_letter_topic_id
     )
     values (
         target.topic_id,
         create_group.consumer_group,
         coalesce(create_group.out_of_range, 'error'),
         pgq._clock(),
-        pgq._clock()
+        pgq._clock(),
+        create_group.max_attempts,
+        dead_letter_id
     )
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
@@ -5941,13 +6153,15 @@ begin
             create_group.topic,
             create_group.consumer_group,
             create_group.start,
-            create_group.out_of_range
+            create_group.out_of_range,
+            create_group.max_attempts,
+            create_group.dead_letter_topic
         ) as c;
         return;
     end if;
 
     insert into pgq.group_partition (
-        group_id, partition, topic, consumer_group, partition_id, out_of_range
+        group_id, partition, topic, consumer_group, partition_id, out_of_range, max_attempts
     )
     select
         new_id,
@@ -5955,7 +6169,8 @@ begin
         target.topic,
         create_group.consumer_group,
         p.partition_id,
-        coalesce(create_group.out_of_range, 'error')
+        coalesce(create_group.out_of_range, 'error'),
+        create_group.max_attempts
     from pgq.partition as p
     where p.topic_id = target.topic_id;
 
@@ -5981,13 +6196,18 @@ begin
 end
 $$;
 
-comment on function pgq.create_group(text, text, text, text) is
+comment on function pgq.create_group(text, text, text, text, integer, text) is
 'Creates a consumer group and returns it; one that exists is returned if the given settings agree.
 start: earliest (from the oldest message kept, the default) or latest (only what is published from
 now on); of a group that exists it is not compared. out_of_range: what happens when retention
 removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
-oldest that is there.
-Errors: MQ001 unknown topic, MQ005 the group exists with another out_of_range than the given one,
+oldest that is there. max_attempts and dead_letter_topic, which is another topic: a batch that
+failed so often, by nack_offsets or because its lease ran out, is given out message by message from
+then on, and a message that failed so often alone is published to that topic, with its key and
+content and with headers that say where it comes from and why: pgq_topic, pgq_partition, pgq_offset,
+pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group goes on behind it. By default there
+is no limit: the group stays at what fails.
+Errors: MQ001 unknown topic, MQ005 the group exists with other settings than those given,
 22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
 another transaction was first, or at any level when retention removes what is being read (try
 again).';
@@ -5997,7 +6217,10 @@ again).';
 create function pgq.alter_group(
     topic text,
     consumer_group text,
-    out_of_range text default null
+    out_of_range text default null,
+    max_attempts integer default null,
+    dead_letter_topic text default null,
+    no_limit text[] default null
 )
 returns setof pgq.group_info
 language plpgsql
@@ -6009,9 +6232,23 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    dead_letter_id bigint;
     target_id bigint;
+    altered pgq.consumer_group;
 begin
     perform pgq._check_out_of_range(alter_group.out_of_range collate "C");
+    perform pgq._check_dead_letters(
+        alter_group.topic collate "C",
+        alter_group.max_attempts,
+        alter_group.dead_letter_topic collate "C"
+    );
+    perform pgq._check_no_limit(
+        alter_group.no_limit collate "C",
+        jsonb_build_object(
+            'max_attempts',
+            coalesce(alter_group.max_attempts::text, alter_group.dead_letter_topic)
+        )
+    );
 
     loop
         -- Members end first; only then the topic. That is changed, though not what it says, so that
@@ -6024,6 +6261,9 @@ begin
         order by l.partition
         for no key update;
 
+        dead_letter_id := pgq._lock_dead_letter_topic(
+            alter_group.topic collate "C", alter_group.dead_letter_topic collate "C"
+        );
         update pgq.topic as t
         set updated_at = t.updated_at
         where t.topic = alter_group.topic collate "C"
@@ -6033,20 +6273,32 @@ begin
         update pgq.consumer_group as g
         set
             out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
-            updated_at = pgq._clock()
+            updated_at = pgq._clock(),
+            max_attempts = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                else coalesce(alter_group.max_attempts, g.max_attempts)
+            end,
+            dead_letter_topic_id = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                else coalesce(dead_letter_id, g.dead_letter_topic_id)
+            end
         where g.topic_id = target_id
             and g.consumer_group = alter_group.consumer_group collate "C"
-        returning g.group_id
-        into target_id;
+        returning g.*
+        into altered;
 
-        exit when target_id is not null;
+        exit when altered.group_id is not null;
         -- Where this finds it, it was dropped and created again while this call waited.
         perform pgq._check_group(alter_group.topic collate "C", alter_group.consumer_group, null);
     end loop;
 
+    perform pgq._check_both_set(altered.max_attempts, altered.dead_letter_topic_id);
+
     update pgq.group_partition as l
-    set out_of_range = coalesce(alter_group.out_of_range, l.out_of_range)
-    where l.group_id = target_id;
+    set
+        out_of_range = altered.out_of_range,
+        max_attempts = altered.max_attempts
+    where l.group_id = altered.group_id;
 
     return query
     select i.*
@@ -6054,9 +6306,11 @@ begin
 end
 $$;
 
-comment on function pgq.alter_group(text, text, text) is
+comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
 'Changes settings of a consumer group and returns it; what is null stays as it is.
-See create_group for the settings. It waits for transactions that consume for the group.
+See create_group for the settings. A new max_attempts counts for what has failed before as well.
+no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts are forgotten. It
+waits for transactions that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';
 
@@ -6135,9 +6389,17 @@ begin
     end if;
 
     return query
-    select t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at
+    select
+        t.topic,
+        g.consumer_group,
+        g.out_of_range,
+        g.created_at,
+        g.updated_at,
+        g.max_attempts,
+        d.topic
     from pgq.topic as t
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
     where t.topic = coalesce(list_groups.topic collate "C", t.topic)
     order by t.topic, g.consumer_group;
 end
@@ -8200,8 +8462,13 @@ declare
 begin
     loop
         if _lock_group.partition is not null then
-            select l.group_id, l.partition, l.partition_id, l.out_of_range
-            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
+            into
+                state.group_id,
+                state.partition,
+                state.partition_id,
+                state.out_of_range,
+                state.max_attempts
             from pgq.group_partition as l
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
@@ -8210,8 +8477,13 @@ begin
         else
             -- Of the partitions that have something to read and that no member holds, the one that
             -- was read longest ago.
-            select l.group_id, l.partition, l.partition_id, l.out_of_range
-            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
+            into
+                state.group_id,
+                state.partition,
+                state.partition_id,
+                state.out_of_range,
+                state.max_attempts
             from pgq.group_partition as l
             inner join pgq.partition as p on p.partition_id = l.partition_id
             cross join lateral (
@@ -8263,7 +8535,11 @@ begin
             j.next_offset,
             j.leased_until,
             j.lease_token,
-            j.lease_last_offset
+            j.lease_last_offset,
+            j.attempt,
+            j.last_error,
+            j.tried_offset,
+            j.single_offset
         into
             state.segment,
             state.segment_first_offset,
@@ -8272,7 +8548,11 @@ begin
             state.next_offset,
             state.leased_until,
             state.lease_token,
-            state.lease_last_offset
+            state.lease_last_offset,
+            state.attempt,
+            state.last_error,
+            state.tried_offset,
+            state.single_offset
         from pgq.partition as p
         cross join lateral (
             select k.*
@@ -8328,7 +8608,11 @@ begin
         recorded_at,
         leased_until,
         lease_token,
-        lease_last_offset
+        lease_last_offset,
+        attempt,
+        last_error,
+        tried_offset,
+        single_offset
     )
     values (
         (_append_position.state).group_id,
@@ -8342,6 +8626,27 @@ begin
         case
             when _append_position.lease_token is not null
                 then (_append_position.state).lease_last_offset
+        end,
+        -- Attempts are those at one position: whoever moves it on and keeps the lease is at the
+        -- first one there.
+        case
+            when (_append_position.state).max_attempts is null then null
+            when _append_position.next_offset = (_append_position.state).next_offset
+                then (_append_position.state).attempt
+            when _append_position.lease_token is not null then 1
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                and _append_position.next_offset = (_append_position.state).next_offset
+                then (_append_position.state).last_error
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                then (_append_position.state).tried_offset
+        end,
+        case
+            when (_append_position.state).max_attempts is not null
+                then (_append_position.state).single_offset
         end
     )
     on conflict do nothing;
@@ -8406,6 +8711,77 @@ comment on function pgq._check_positions(text, text) is
 'Called before the positions of a group, or of all groups of a topic, are removed and when their
 rows are locked: above READ COMMITTED it raises 40001 when the snapshot does not show them all.';
 
+-- ==== sql/log/_give_up.sql
+
+create function pgq._give_up(
+    topic text,
+    consumer_group text,
+    state pgq._group_state,
+    held_until timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    current pgq._group_state := _give_up.state;
+    poison pgq.message_record;
+    dead_letter_topic text;
+begin
+    -- Which one of several it is, nobody knows yet.
+    if current.tried_offset > current.next_offset
+        and (current.single_offset >= current.next_offset) is not true
+    then
+        current.attempt := 0;
+        current.single_offset := current.tried_offset;
+        perform pgq._append_position(current, current.next_offset, _give_up.held_until, null);
+        return;
+    end if;
+
+    select m.*
+    into poison
+    from pgq._messages_across(
+        current.partition_id, current.partition, current.next_offset, current.next_offset
+    ) as m;
+    if poison.log_offset is null then
+        perform pgq._fail_truncated(_give_up.topic);
+    end if;
+
+    select t.topic
+    into dead_letter_topic
+    from pgq.consumer_group as g
+    inner join pgq.topic as t on t.topic_id = g.dead_letter_topic_id
+    where g.group_id = current.group_id;
+
+    -- The one that moves the position is the one that publishes.
+    if pgq._append_position(current, current.next_offset + 1, null, null) then
+        perform
+        from pgq.publish(
+            topic => dead_letter_topic,
+            payload => poison.payload,
+            key => poison.key,
+            headers => coalesce(poison.headers, '{}') || jsonb_build_object(
+                'pgq_topic', _give_up.topic,
+                'pgq_partition', poison.partition,
+                'pgq_offset', poison.log_offset,
+                'pgq_group', _give_up.consumer_group,
+                'pgq_attempts', current.attempt,
+                'pgq_error', current.last_error,
+                'pgq_published_at', poison.published_at
+            ),
+            body => poison.body
+        );
+    end if;
+end
+$$;
+
+comment on function pgq._give_up(text, text, pgq._group_state, timestamptz) is
+'What becomes of messages that had all their attempts, in a partition whose row the caller has
+locked. Of several, each is given out alone from now on, and nobody gets them until held_until; a
+single one is published to the dead-letter topic of the group, which goes on behind it.';
+
 -- ==== sql/log/_claim_any.sql
 
 create function pgq._claim_any(
@@ -8422,6 +8798,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    ran_out constant text := 'the lease of the last attempt ran out';
     wanted integer := coalesce(_claim_any.max_messages, 100);
     state pgq._group_state;
     claimed pgq._claim_state;
@@ -8463,15 +8840,34 @@ begin
             end if;
         end if;
 
+        if state.max_attempts is not null and claimed.first_offset = state.next_offset then
+            -- The member before is lost, or it would have said how it failed.
+            if state.lease_token is not null
+                and right(state.last_error, length(ran_out)) is distinct from ran_out
+            then
+                state.last_error := concat_ws(E'\n', state.last_error, ran_out);
+            end if;
+            if state.attempt >= state.max_attempts then
+                perform pgq._give_up(_claim_any.topic, _claim_any.consumer_group, state, null);
+                continue;
+            end if;
+            if _claim_any.lease is not null then
+                state.attempt := coalesce(state.attempt, 0) + 1;
+            end if;
+        end if;
+
         claimed.partition := state.partition;
         claimed.partition_id := state.partition_id;
-        claimed.last_offset := least(
-            state.last_offset, claimed.first_offset + wanted - 1
-        );
+        claimed.last_offset := case
+            when state.max_attempts is not null and claimed.first_offset <= state.single_offset
+                then claimed.first_offset
+            else least(state.last_offset, claimed.first_offset + wanted - 1)
+        end;
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
             claimed.leased_until := pgq._clock() + _claim_any.lease;
             state.lease_last_offset := claimed.last_offset;
+            state.tried_offset := greatest(state.tried_offset, claimed.last_offset);
         end if;
 
         if pgq._append_position(
@@ -8490,8 +8886,8 @@ end
 $$;
 
 comment on function pgq._claim_any(text, text, integer, integer, interval) is
-'What _claim does when it has to look further: at other partitions, at older segments, or at the
-partition that was named.';
+'What _claim does when it has to look further: at other partitions, at older segments, at the
+partition that was named, or at the attempts that there were.';
 
 -- ==== sql/log/_claim.sql
 
@@ -8529,7 +8925,7 @@ begin
     end if;
 
     -- The usual case: where this member looks first, the next messages stand in the segment that is
-    -- written to now. _claim_any knows the others. A few plain statements take less time than one that
+    -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements take less time than one that
     -- joins.
     if _claim.partition is null then
         place := pgq._ring();
@@ -8547,7 +8943,8 @@ begin
         into target_id
         from pgq.group_partition as g
         where g.partition_id = home_id
-            and g.consumer_group = _claim.consumer_group collate "C";
+            and g.consumer_group = _claim.consumer_group collate "C"
+            and g.max_attempts is null;
 
         select
             j.seq,
@@ -9386,7 +9783,7 @@ declare
     read_rows bigint;
 begin
     -- The usual case: where this member looks first, the next messages stand in the segment that is
-    -- written to now. _claim_any knows the others. A few plain statements take less time than one that
+    -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements take less time than one that
     -- joins.
     if consume.partition is null then
         place := pgq._ring();
@@ -9404,7 +9801,8 @@ begin
         into target_id
         from pgq.group_partition as g
         where g.partition_id = home_id
-            and g.consumer_group = consume.consumer_group collate "C";
+            and g.consumer_group = consume.consumer_group collate "C"
+            and g.max_attempts is null;
 
         select
             j.seq,
@@ -10645,6 +11043,7 @@ begin
         return false;
     end if;
 
+    state.attempt := state.attempt - 1;
     perform pgq._append_position(state, state.next_offset, null, null);
     return true;
 end
@@ -10652,10 +11051,126 @@ $$;
 
 comment on function pgq.release_poll(text, text, integer, uuid) is
 'Gives back a partition that poll leased; false when the caller does not hold it any more.
-What was not committed goes to the next member at once. A lease that has run out still counts as
-long as no other member got the partition.
+What was not committed goes to the next member at once, and this attempt at it does not count; for
+what could not be processed there is nack_offsets. A lease that has run out still counts as long as
+no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
 argument is null, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+-- ==== sql/log/nack_offsets.sql
+
+create function pgq.nack_offsets(
+    topic text,
+    consumer_group text,
+    partition integer,
+    lease_token uuid default null,
+    first_offset bigint default null,
+    last_offset bigint default null,
+    delay interval default null,
+    error text default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+    held_until timestamptz;
+begin
+    if (nack_offsets.lease_token is null) = (nack_offsets.first_offset is null) then
+        raise exception '"lease_token", "first_offset": exactly one is needed'
+            using errcode = '22023';
+    end if;
+    if (nack_offsets.first_offset is null) <> (nack_offsets.last_offset is null)
+        or nack_offsets.first_offset > nack_offsets.last_offset
+    then
+        raise exception 'argument "last_offset" must be given with "first_offset", and not be below'
+            using errcode = '22023';
+    end if;
+    if nack_offsets.delay is not null then
+        perform pgq._check_interval('delay', nack_offsets.delay, true);
+    end if;
+    if nack_offsets.partition is null then
+        perform pgq._fail_unknown_partition(nack_offsets.topic collate "C", null, null);
+    end if;
+
+    state := pgq._lock_group(
+        nack_offsets.topic collate "C",
+        nack_offsets.consumer_group,
+        nack_offsets.partition,
+        false
+    );
+    if nack_offsets.last_offset > state.last_offset then
+        perform pgq._fail_out_of_range(
+            nack_offsets.topic collate "C",
+            state.partition,
+            nack_offsets.last_offset,
+            pgq._first_available(state.partition_id),
+            state.last_offset,
+            false
+        );
+    end if;
+
+    if nack_offsets.first_offset <> state.next_offset
+        or (
+            nack_offsets.lease_token is distinct from state.lease_token
+            and (nack_offsets.lease_token is not null or state.leased_until > pgq._clock())
+        )
+    then
+        perform pgq._keep_position(state);
+        return false;
+    end if;
+
+    -- A poll has counted the attempt, unless the group began to count them only later.
+    state.attempt := case
+        when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
+        else coalesce(state.attempt, 0) + 1
+    end;
+    state.tried_offset := greatest(
+        state.tried_offset, nack_offsets.last_offset, state.lease_last_offset
+    );
+    state.last_error := coalesce(nack_offsets.error, state.last_error);
+    held_until := pgq._clock() + nack_offsets.delay;
+
+    -- What retention has removed is left to the next claim.
+    if state.attempt >= state.max_attempts
+        and state.next_offset >= pgq._first_available(state.partition_id)
+    then
+        perform pgq._give_up(
+            nack_offsets.topic collate "C", nack_offsets.consumer_group, state, held_until
+        );
+    else
+        perform pgq._append_position(state, state.next_offset, held_until, null);
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq.nack_offsets(
+    text, text, integer, uuid, bigint, bigint, interval, text
+) is
+'Gives back messages that failed; false when the caller does not hold it any more.
+They come again at once, or after delay; until then nobody gets anything of this partition. error:
+what went wrong. In a group with a max_attempts this is what attempts are counted for: when a batch
+has failed so often, its messages are given out one by one, and the one that fails so often itself
+is published to the dead_letter_topic; the group goes on behind it. Messages of poll are named by
+their lease_token; commit first what was processed before the one that failed. Of consume and
+claim_offsets nothing stays after a rollback, so they are named by the first_offset and last_offset
+that these gave, in a transaction of its own. False, and nothing changed: the token is not that of
+the latest poll, or the group does not stand at first_offset, or a member holds a lease. A lease
+that has run out still counts as long as no other member got the partition.
+Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
+MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
+first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another
+transaction was first, or at any level when retention removes what is being read (try again).';
 
 -- ==== sql/log/commit_offset.sql
 
@@ -10824,6 +11339,10 @@ begin
                 );
             end if;
 
+            state.attempt := null;
+            state.last_error := null;
+            state.tried_offset := null;
+            state.single_offset := null;
             perform pgq._append_position(state, moved.position, null, null);
             return next moved;
         end loop;
@@ -10837,6 +11356,7 @@ comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
 The position is the offset that the group reads next. Give one of: log_offset (that message is read
 next; needs a partition), published_at (the first message published then or later is read next),
 start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
+Attempts are counted anew.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
 partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
 above READ COMMITTED when another transaction was first, or at any level when retention removes
@@ -12051,7 +12571,9 @@ another transaction was first (try again).';
 create function pgq.purge_queue(
     queue text,
     dead_only boolean default null,
-    all_jobs boolean default null
+    job_id bigint default null,
+    all_jobs boolean default null,
+    died_before timestamptz default null
 )
 returns bigint
 language plpgsql
@@ -12084,10 +12606,15 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(purge_queue.queue collate "C");
     end if;
-    if coalesce(purge_queue.dead_only, false) = coalesce(purge_queue.all_jobs, false) then
-        raise exception '"dead_only", "all_jobs": exactly one is needed'
+    if num_nonnulls(
+        nullif(purge_queue.dead_only, false),
+        purge_queue.job_id,
+        nullif(purge_queue.all_jobs, false),
+        purge_queue.died_before
+    ) <> 1 then
+        raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
-                hint = 'Pass dead_only => true, or all_jobs => true.';
+                hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -12124,24 +12651,40 @@ begin
             keyed := keyed || freed;
         end if;
 
-        with doomed as materialized (
-            select d.job_id
-            from pgq.dead_job as d
-            where d.queue_id = target_id
-            order by d.job_id
-            for update
-        ),
+        if purge_queue.job_id is not null then
+            -- The queue is written as it stands in no index, so that no plan walks its letters.
+            with purged as (
+                delete from pgq.dead_job as d
+                where d.job_id = purge_queue.job_id
+                    and d.queue_id + 0 = target_id
+                returning d.job_id, d.unique_key
+            )
 
-        purged as (
-            delete from pgq.dead_job as d
-            using doomed as g
-            where d.job_id = g.job_id
-            returning d.job_id, d.unique_key
-        )
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
+        else
+            with doomed as materialized (
+                select d.job_id
+                from pgq.dead_job as d
+                where d.queue_id = target_id
+                    and d.died_at < coalesce(purge_queue.died_before, 'infinity')
+                -- In no order that an index has, so that no plan walks all letters by their ids.
+                order by d.job_id + 0
+                for update
+            ),
 
-        select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
-        into gone, freed
-        from purged as p;
+            purged as (
+                delete from pgq.dead_job as d
+                using doomed as g
+                where d.job_id = g.job_id
+                returning d.job_id, d.unique_key
+            )
+
+            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            into gone, freed
+            from purged as p;
+        end if;
         removed := removed + gone;
         keyed := keyed || freed;
 
@@ -12160,13 +12703,15 @@ begin
 end
 $$;
 
-comment on function pgq.purge_queue(text, boolean, boolean) is
+comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
-dead_only => true: the dead letters. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
-idempotency keys: one that was given with a removed job still stands for it.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither of both is true, or
-both are, 25001 not under READ COMMITTED.';
+dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
+one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every
+unfinished job, leased and dead ones too; a worker that still has one of them gets false from ack.
+Archived jobs stay, and so do idempotency keys: one that was given with a removed job still stands
+for it.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 not exactly one of them is
+given, 25001 not under READ COMMITTED.';
 
 -- ==== sql/queue/_due_at.sql
 
@@ -19426,12 +19971,224 @@ See extend_lease. An id that is missing in the answer: that lease has ended.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad lease, or job_ids of
 several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
 
+-- ==== sql/queue/fetch_dead_letters.sql
+
+create function pgq.fetch_dead_letters(
+    queue text,
+    max_jobs integer default 100,
+    after_died_at timestamptz default null,
+    after_job_id bigint default null
+)
+returns setof pgq.dead_letter
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    letters bigint := coalesce(fetch_dead_letters.max_jobs, 100);
+    dead pgq.dead_job;
+    letter pgq.dead_letter;
+begin
+    perform pgq._check_count('max_jobs', letters, 1, 1000000);
+    if (fetch_dead_letters.after_died_at is null) <> (fetch_dead_letters.after_job_id is null) then
+        raise exception '"after_died_at", "after_job_id": both or neither are needed'
+            using errcode = '22023';
+    end if;
+
+    select q.queue_id, q.queue
+    into target_id, letter.queue
+    from pgq.queue as q
+    where q.queue = fetch_dead_letters.queue collate "C";
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(fetch_dead_letters.queue collate "C");
+    end if;
+
+    for dead in
+        select d.*
+        from pgq.dead_job as d
+        where d.queue_id = target_id
+            and d.died_at >= coalesce(fetch_dead_letters.after_died_at, '-infinity')
+            and (
+                d.died_at > coalesce(fetch_dead_letters.after_died_at, '-infinity')
+                or d.job_id > coalesce(fetch_dead_letters.after_job_id, -1)
+            )
+        order by d.died_at, d.job_id
+        limit letters
+    loop
+        letter.enqueued_at := null;
+        if dead.segment = 0 then
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_0 as m
+            where m.partition_id = dead.partition_id
+                and m.log_offset = dead.log_offset
+            into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+        elsif dead.segment = 1 then
+            select m.published_at, m.key, m.headers, m.payload, m.body
+            from pgq.message_1 as m
+            where m.partition_id = dead.partition_id
+                and m.log_offset = dead.log_offset
+            into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+        elsif dead.segment <= 3 then
+            if dead.segment <= 2 then
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_2 as m
+                where m.partition_id = dead.partition_id
+                    and m.log_offset = dead.log_offset
+                into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+            else
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_3 as m
+                where m.partition_id = dead.partition_id
+                    and m.log_offset = dead.log_offset
+                into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+            end if;
+        elsif dead.segment <= 7 then
+            if dead.segment <= 5 then
+                if dead.segment <= 4 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_4 as m
+                    where m.partition_id = dead.partition_id
+                        and m.log_offset = dead.log_offset
+                    into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_5 as m
+                    where m.partition_id = dead.partition_id
+                        and m.log_offset = dead.log_offset
+                    into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                end if;
+            else
+                if dead.segment <= 6 then
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_6 as m
+                    where m.partition_id = dead.partition_id
+                        and m.log_offset = dead.log_offset
+                    into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                else
+                    select m.published_at, m.key, m.headers, m.payload, m.body
+                    from pgq.message_7 as m
+                    where m.partition_id = dead.partition_id
+                        and m.log_offset = dead.log_offset
+                    into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                end if;
+            end if;
+        elsif dead.segment <= 15 then
+            if dead.segment <= 11 then
+                if dead.segment <= 9 then
+                    if dead.segment <= 8 then
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_8 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    else
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_9 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    end if;
+                else
+                    if dead.segment <= 10 then
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_10 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    else
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_11 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    end if;
+                end if;
+            else
+                if dead.segment <= 13 then
+                    if dead.segment <= 12 then
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_12 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    else
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_13 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    end if;
+                else
+                    if dead.segment <= 14 then
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_14 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    else
+                        select m.published_at, m.key, m.headers, m.payload, m.body
+                        from pgq.message_15 as m
+                        where m.partition_id = dead.partition_id
+                            and m.log_offset = dead.log_offset
+                        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                select m.published_at, m.key, m.headers, m.payload, m.body
+                from pgq.message_%1$s as m
+                where m.partition_id = $1
+                    and m.log_offset = $2
+            $leaf$, dead.segment)
+            into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body
+            using dead.partition_id, dead.log_offset;
+        end if;
+
+        -- The snapshot may be from before cleanup moved the payload to another segment.
+        if letter.enqueued_at is null and not pgq._is_kept(dead.segment) then
+            raise exception 'retention moved the payload of job % while it was being read',
+                dead.job_id
+                using errcode = '40001',
+                    hint = 'Try again.';
+        end if;
+
+        letter.job_id := dead.job_id;
+        letter.attempt := dead.attempt;
+        letter.last_error := dead.last_error;
+        letter.died_at := dead.died_at;
+        letter.priority := dead.priority;
+        letter.label := dead.label;
+        return next letter;
+    end loop;
+end
+$$;
+
+comment on function pgq.fetch_dead_letters(text, integer, timestamptz, bigint) is
+'A page of the dead letters of a queue, those that died first before the others.
+max_jobs: 1 to 1000000. The next page comes with the died_at and the job_id of the last letter of
+this one as after_died_at and after_job_id; no row: there are no more. It reads only: redrive puts
+letters back, purge_queue removes them. The view dead_letters shows the same of all queues.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, or only one of
+after_died_at and after_job_id, 40001 when retention removes what is being read (try again).';
+
 -- ==== sql/queue/redrive.sql
 
 create function pgq.redrive(
     queue text,
     job_id bigint default null,
-    all_jobs boolean default null
+    all_jobs boolean default null,
+    max_jobs integer default null,
+    per_second double precision default null
 )
 returns bigint
 language plpgsql
@@ -19473,9 +20230,41 @@ begin
             using errcode = '22023',
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
+    if redrive.job_id is not null and num_nonnulls(redrive.max_jobs, redrive.per_second) > 0 then
+        raise exception '"job_id" and "%" exclude each other',
+            case when redrive.max_jobs is not null then 'max_jobs' else 'per_second' end
+            using errcode = '22023';
+    end if;
+    if redrive.max_jobs is not null then
+        perform pgq._check_count('max_jobs', redrive.max_jobs, 1, 1000000);
+    end if;
+    if redrive.per_second not between 0.001 and 1000000 then
+        raise exception 'argument "per_second" must be from 0.001 to 1000000'
+            using errcode = '22023',
+                detail = format('Given: %s.', redrive.per_second);
+    end if;
 
-    -- In the order of their ids, as everywhere where several are locked.
+    -- In the order of their ids, as everywhere where several are locked; but those that died first
+    -- are found in another order, so that whoever has one of them locked is not waited for.
     letters := case
+        when redrive.max_jobs is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = target.queue_id
+                and (
+                    d.unique_key is null
+                    or not exists (
+                        select
+                        from pgq.unique_job as u
+                        where u.queue_id = d.queue_id
+                            and u.unique_key = d.unique_key
+                            and u.job_id <> d.job_id
+                    )
+                )
+            order by d.died_at, d.job_id
+            limit redrive.max_jobs
+            for update skip locked
+        )
         when redrive.job_id is not null then array(
             select d.job_id
             from pgq.dead_job as d
@@ -19520,6 +20309,18 @@ begin
         where d.job_id = any(letters)
             and d.queue_id + 0 = target.queue_id
         returning d.*
+    ),
+
+    -- One after the other, those that died first before the others.
+    due as (
+        select
+            r.*,
+            pgq._clock() + make_interval(
+                secs => coalesce(
+                    (row_number() over (order by r.died_at, r.job_id) - 1) / redrive.per_second, 0
+                )
+            ) as due_at
+        from revived as r
     )
 
     insert into pgq.job (
@@ -19542,8 +20343,8 @@ begin
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        pgq._clock() + target.job_ttl,
-        pgq._clock(),
+        r.due_at + target.job_ttl,
+        r.due_at,
         r.segment,
         0,
         r.priority,
@@ -19551,21 +20352,23 @@ begin
         r.last_error,
         r.unique_key,
         r.max_attempts
-    from revived as r;
+    from due as r;
     get diagnostics redriven = row_count;
 
     return redriven;
 end
 $$;
 
-comment on function pgq.redrive(text, bigint, boolean) is
+comment on function pgq.redrive(text, bigint, boolean, integer, double precision) is
 'Puts dead letters back into their queue and returns how many.
-job_id: this one. all_jobs => true: all of the queue. They are due at once, with all their attempts
-before them and the whole job_ttl from now on. A letter stays one while another job has its
-unique_key: two unfinished jobs of one key there are never. 0: the job is not a dead letter of this
-queue, or is such a one.
+job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000) so many of those
+that died first, but for those that another transaction is at. They are due at once, or with
+per_second (0.001 to 1000000) so many of them in each second from now on, those that died first
+before the others. They have all their attempts before them and the whole job_ttl from when they are
+due. A letter stays one while another job has its unique_key: two unfinished jobs of one key there
+are never. 0: the job is not a dead letter of this queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
-or both, 25001 not under READ COMMITTED.';
+or both, or a bad max_jobs or per_second, 25001 not under READ COMMITTED.';
 
 -- ==== sql/queue/_check_effect.sql
 
@@ -26070,11 +26873,13 @@ select
     s.last_offset,
     s.last_offset - q.next_offset + 1 as lag,
     s.published_at as oldest_published_at,
-    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until
+    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
+    coalesce(q.attempt, 0) as attempt,
+    q.last_error
 from pgq.group_partition as l
 inner join pgq.partition as p on p.partition_id = l.partition_id
 cross join lateral (
-    select j.next_offset, j.leased_until
+    select j.next_offset, j.leased_until, j.attempt, j.last_error
     from pgq.group_position as j
     where j.group_id = l.group_id
         and j.partition = l.partition
@@ -26104,7 +26909,12 @@ comment on column pgq.group_lag.lag is
 comment on column pgq.group_lag.oldest_published_at is
 'When the next message for the group was published; null: it has caught up.';
 comment on column pgq.group_lag.leased_until is
-'Until when a member has the partition; null: nobody.';
+'Until when a member has the partition, or nobody gets it after a nack_offsets; null: neither.';
+comment on column pgq.group_lag.attempt is
+'How many attempts there were at the next message, with the one under way; they are counted in
+groups with a max_attempts.';
+comment on column pgq.group_lag.last_error is
+'How the last of them failed; null: it did not, or nobody has said how.';
 
 create view pgq.topic_stats
 with (security_barrier) as
