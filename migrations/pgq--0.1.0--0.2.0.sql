@@ -2406,7 +2406,7 @@ as $$
 #variable_conflict use_column
 begin
     if (_check_both_set.max_attempts is null) <> (_check_both_set.dead_letter_topic_id is null) then
-        raise exception '"max_attempts" and "dead_letter_topic" need each other'
+        raise exception '"max_attempts", "dead_letter_topic": both or neither are needed'
             using errcode = '22023',
                 hint = 'A message that had all its attempts goes to that topic.';
     end if;
@@ -6102,9 +6102,9 @@ $$;
 
 comment on function pgq.release_poll(text, text, integer, uuid) is
 'Gives back a partition that poll leased; false when the caller does not hold it any more.
-What was not committed goes to the next member at once, and this attempt at it does not count; a
-member that could not process it calls nack_offsets instead. A lease that has run out still counts as
-long as no other member got the partition.
+What was not committed goes to the next member at once, and this attempt at it does not count; for
+what could not be processed there is nack_offsets. A lease that has run out still counts as long as
+no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
 argument is null, 40001 above READ COMMITTED when another transaction was first (try again).';
 
@@ -7053,7 +7053,8 @@ begin
                 from pgq.dead_job as d
                 where d.queue_id = target_id
                     and d.died_at < coalesce(purge_queue.died_before, 'infinity')
-                order by d.job_id
+                -- In no order that an index has, so that no plan walks all letters by their ids.
+                order by d.job_id + 0
                 for update
             ),
 
@@ -7091,9 +7092,10 @@ revoke all on function pgq.purge_queue from public;
 comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
-one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every unfinished job, leased and dead ones
-too; a worker that still has one of them gets false from ack. Archived jobs stay, and so do
-idempotency keys: one that was given with a removed job still stands for it.
+one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every
+unfinished job, leased and dead ones too; a worker that still has one of them gets false from ack.
+Archived jobs stay, and so do idempotency keys: one that was given with a removed job still stands
+for it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 not exactly one of them is
 given, 25001 not under READ COMMITTED.';
 
@@ -13625,7 +13627,7 @@ declare
 begin
     perform pgq._check_count('max_jobs', letters, 1, 1000000);
     if (fetch_dead_letters.after_died_at is null) <> (fetch_dead_letters.after_job_id is null) then
-        raise exception 'arguments "after_died_at" and "after_job_id" must be given together'
+        raise exception '"after_died_at", "after_job_id": both or neither are needed'
             using errcode = '22023';
     end if;
 
