@@ -375,4 +375,16 @@ FAULTS = {
         ("log",),
         frozenset({"raw error"}),
     ),
+    "a message that is given up and published nowhere": Fault(
+        "_give_up",
+        """
+        begin
+            perform pgq._append_position(
+                _give_up.state, (_give_up.state).next_offset + 1, null, null
+            );
+        end
+        """,
+        ("poison",),
+        frozenset({"skipped"}),
+    ),
 }

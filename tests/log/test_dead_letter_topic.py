@@ -1,4 +1,4 @@
-"""A group with a dead-letter topic: what fails again and again goes there, and the group goes on."""
+"""A group with a dead-letter topic: what fails over and over goes there, and the group goes on."""
 
 from __future__ import annotations
 
