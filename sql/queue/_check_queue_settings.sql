@@ -30,12 +30,6 @@ begin
         raise exception 'argument "after_dead_letter" must be continue or stop'
             using errcode = '22023';
     end if;
-    if _check_queue_settings.settings.after_dead_letter collate "C" = 'stop'
-        and not _check_queue_settings.settings.ordered
-    then
-        raise exception '"after_dead_letter" stop is for ordered queues'
-            using errcode = '22023';
-    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;

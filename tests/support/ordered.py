@@ -78,9 +78,13 @@ def broken(session: Session) -> list[Any]:
     return session.execute(BROKEN_KEYS).fetchall()
 
 
-def notes(session: Session) -> int:
-    """How many keys are noted, to be looked at again."""
-    [(count,)] = session.execute("select count(*) from pgq.ordered_note").fetchall()
+def notes(session: Session, queue: str) -> int:
+    """How many keys of a queue are noted, to be looked at again."""
+    [(count,)] = session.execute(
+        "select count(*) from pgq.ordered_note as n"
+        " inner join pgq.queue as q on q.queue_id = n.queue_id where q.queue = %s",
+        [queue],
+    ).fetchall()
     assert isinstance(count, int)
     return count
 
