@@ -21230,7 +21230,7 @@ would find.';
 
 -- ==== sql/queue/_clean_order.sql
 
-create function pgq._clean_order(moment timestamptz, max_rows integer)
+create function pgq._clean_order(max_rows integer)
 returns boolean
 language plpgsql
 volatile
@@ -21244,16 +21244,14 @@ declare
     removed integer;
     unfinished boolean := false;
 begin
-    -- Perhaps nobody claims, or the clock was set back behind the floors.
+    -- Perhaps nobody claims, or the clock was set back.
     for target in
         select q.queue_id
         from pgq.queue as q
         where q.ordered
         order by q.queue_id
     loop
-        settled := pgq._settle_notes(
-            target, '-infinity', _clean_order.moment, _clean_order.max_rows
-        );
+        settled := pgq._settle_notes(target, '-infinity', 'infinity', _clean_order.max_rows);
         unfinished := unfinished or settled = _clean_order.max_rows;
     end loop;
 
@@ -21317,7 +21315,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_order(timestamptz, integer) is
+comment on function pgq._clean_order(integer) is
 'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
 queues that were dropped: so many at most of each; says whether there may be more.';
 
@@ -21516,7 +21514,7 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
-    unfinished := pgq._clean_order(_clean_jobs.moment, batch) or unfinished;
+    unfinished := pgq._clean_order(batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;

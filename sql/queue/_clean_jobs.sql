@@ -191,7 +191,7 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
-    unfinished := pgq._clean_order(_clean_jobs.moment, batch) or unfinished;
+    unfinished := pgq._clean_order(batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;

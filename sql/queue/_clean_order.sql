@@ -1,4 +1,4 @@
-create function pgq._clean_order(moment timestamptz, max_rows integer)
+create function pgq._clean_order(max_rows integer)
 returns boolean
 language plpgsql
 volatile
@@ -12,16 +12,14 @@ declare
     removed integer;
     unfinished boolean := false;
 begin
-    -- Perhaps nobody claims, or the clock was set back behind the floors.
+    -- Perhaps nobody claims, or the clock was set back.
     for target in
         select q.queue_id
         from pgq.queue as q
         where q.ordered
         order by q.queue_id
     loop
-        settled := pgq._settle_notes(
-            target, '-infinity', _clean_order.moment, _clean_order.max_rows
-        );
+        settled := pgq._settle_notes(target, '-infinity', 'infinity', _clean_order.max_rows);
         unfinished := unfinished or settled = _clean_order.max_rows;
     end loop;
 
@@ -85,6 +83,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_order(timestamptz, integer) is
+comment on function pgq._clean_order(integer) is
 'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
 queues that were dropped: so many at most of each; says whether there may be more.';
