@@ -1113,9 +1113,9 @@ comment on column pgq.dead_job.ordered_key is 'See job.';
 comment on column pgq.dead_job.stops_key is
 'Whether the other jobs of its ordered_key wait until it is redriven or removed.';
 
--- Its row is there as long as the key is taken: by the first unfinished job of the key, which stands
--- where claims look, by a dead letter that stops the key, or by a note. So it is never changed, but
--- by a redrive; who enqueues locks it.
+-- Its row is there as long as the key is taken: by the first unfinished job of the key, which
+-- stands where claims look, by a dead letter that stops the key, or by a note. So it is never
+-- changed, but by a redrive; who enqueues locks it.
 create table pgq.ordered_key (
     queue_id bigint not null,
     ordered_key text collate "C" not null,
@@ -11729,8 +11729,9 @@ begin
         where length(w.ordered_key) > 255
     )
     then
-        raise exception 'a key in an ordered queue must have at most 255 characters'
-            using errcode = '22023';
+        raise exception 'argument "key" must have at most 255 characters'
+            using errcode = '22023',
+                detail = 'The queue is ordered.';
     end if;
 
     -- One after the other, in the order of the keys: who waits for one has none behind it. It waits
@@ -12166,9 +12167,9 @@ one key are handed out one at a time, in the order in which their enqueues were 
 their priorities and delays; those without a key never wait; off by default, and fixed. What the
 next job waits for is that the one before is finished, cancelled, expired, purged or dead.
 after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
-the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit: names
-of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
-each start of an application, settings that are not given are not compared.
+the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit:
+names of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -12327,9 +12328,10 @@ See create_queue for the settings. no_limit lifts settings: max_attempts, job_tt
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
 lowered max_attempts already become dead letters, but for those that were enqueued with one of their
 own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
-it; after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. Where there was no retention before, what is finished is kept for the new one from now on. A new
-idempotency_window counts for keys noted before as well, from when each was noted; but what was
-noted by a shorter one is forgotten when that ends.
+it; after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. Where there was
+no retention before, what is finished is kept for the new one from now on. A new idempotency_window
+counts for keys noted before as well, from when each was noted; but what was noted by a shorter one
+is forgotten when that ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -19109,9 +19111,9 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the job has a unique or an ordered key, or that the row was replaced by
-    -- a new one while this statement waited: by a heartbeat of the same worker, say. _finish looks
-    -- again.
+    -- Not found may mean that the job has a unique or an ordered key, or that the row was replaced
+    -- by a new one while this statement waited: by a heartbeat of the same worker, say. _finish
+    -- looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (
         select
@@ -19962,8 +19964,8 @@ $$;
 comment on function pgq.get_job(bigint) is
 'A job that is not finished, or a dead letter, with its content; no row when there is none.
 state: ready, leased, delayed, waiting (for another one of its key), expired or dead, the words of
-queue_stats. A finished job has no row here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
-there, since an index on it would cost every ack.
+queue_stats. A finished job has no row here: the view archived_jobs has it, but to look there by
+job_id takes a look at all that is kept there, since an index on it would cost every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';
 

@@ -15,8 +15,9 @@ begin
         where length(w.ordered_key) > 255
     )
     then
-        raise exception 'a key in an ordered queue must have at most 255 characters'
-            using errcode = '22023';
+        raise exception 'argument "key" must have at most 255 characters'
+            using errcode = '22023',
+                detail = 'The queue is ordered.';
     end if;
 
     -- One after the other, in the order of the keys: who waits for one has none behind it. It waits

@@ -249,9 +249,9 @@ one key are handed out one at a time, in the order in which their enqueues were 
 their priorities and delays; those without a key never wait; off by default, and fixed. What the
 next job waits for is that the one before is finished, cancelled, expired, purged or dead.
 after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
-the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit: names
-of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
-each start of an application, settings that are not given are not compared.
+the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit:
+names of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

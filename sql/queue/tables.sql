@@ -173,9 +173,9 @@ comment on column pgq.dead_job.ordered_key is 'See job.';
 comment on column pgq.dead_job.stops_key is
 'Whether the other jobs of its ordered_key wait until it is redriven or removed.';
 
--- Its row is there as long as the key is taken: by the first unfinished job of the key, which stands
--- where claims look, by a dead letter that stops the key, or by a note. So it is never changed, but
--- by a redrive; who enqueues locks it.
+-- Its row is there as long as the key is taken: by the first unfinished job of the key, which
+-- stands where claims look, by a dead letter that stops the key, or by a note. So it is never
+-- changed, but by a redrive; who enqueues locks it.
 create table pgq.ordered_key (
     queue_id bigint not null,
     ordered_key text collate "C" not null,

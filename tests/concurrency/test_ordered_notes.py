@@ -70,3 +70,32 @@ def test_cleanup_beside_an_open_enqueue(
     assert notes(connection, queue) == 1
     writer.commit()
     assert [job.job_id for job in claim(connection, queue, 9)] == [number]
+
+
+def test_a_purge_beside_an_open_enqueue(connect: Connect, connection: Session) -> None:
+    queue = ordered_queue(connection)
+    add_many(connection, queue, ["k", "k", "other"])
+    writer = connect()
+    number = add(writer, queue)
+    assert connection.purge_queue(queue=queue, all_jobs=True) == 3
+    writer.commit()
+    assert [job.job_id for job in claim(connection, queue, 9)] == [number]
+
+
+def test_a_drop_beside_an_open_enqueue(connect: Connect, connection: Session) -> None:
+    """It does not wait, and cleanup takes what is left."""
+    queue = ordered_queue(connection)
+    add_many(connection, queue, ["k", "k", "other"])
+    job = claim_one(connection, queue)
+    writer = connect()
+    add(writer, queue)
+    ack(connection, job)
+    connection.drop_queue(queue=queue)
+    writer.commit()
+    connection.cleanup()
+    assert broken(connection) == []
+    for table in ("job", "ordered_key", "ordered_note"):
+        assert connection.execute(
+            f"select count(*) from pgq.{table} as t where not exists"
+            " (select from pgq.queue as q where q.queue_id = t.queue_id)"
+        ).fetchall() == [(0,)]

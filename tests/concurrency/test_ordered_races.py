@@ -369,35 +369,3 @@ def test_an_enqueue_beside_an_open_redrive(
     end(other, commits)
     number = future.result(30)
     assert given(connection, queue, 1) == ([first, number] if commits else [number])
-
-
-# ---------------------------------------------------------------------------- purge and drop
-
-
-def test_a_purge_beside_an_open_enqueue(connect: Connect, connection: Session) -> None:
-    queue = ordered_queue(connection)
-    add_many(connection, queue, ["k", "k", "other"])
-    writer = connect()
-    number = add(writer, queue)
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 3
-    writer.commit()
-    assert given(connection, queue, 1) == [number]
-
-
-def test_a_drop_beside_an_open_enqueue(connect: Connect, connection: Session) -> None:
-    """It does not wait, and cleanup takes what is left."""
-    queue = ordered_queue(connection)
-    add_many(connection, queue, ["k", "k", "other"])
-    job = claim_one(connection, queue)
-    writer = connect()
-    add(writer, queue)
-    ack(connection, job)
-    connection.drop_queue(queue=queue)
-    writer.commit()
-    connection.cleanup()
-    assert broken(connection) == []
-    for table in ("job", "ordered_key", "ordered_note"):
-        assert connection.execute(
-            f"select count(*) from pgq.{table} as t where not exists"
-            " (select from pgq.queue as q where q.queue_id = t.queue_id)"
-        ).fetchall() == [(0,)]
