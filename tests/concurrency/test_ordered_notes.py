@@ -34,9 +34,7 @@ def test_a_note_whose_enqueue_stays_open(
     assert broken(connection) == []
 
 
-def test_a_note_of_a_long_transaction(
-    connect: Connect, connection: Session, clock: Clock
-) -> None:
+def test_a_note_of_a_long_transaction(connect: Connect, connection: Session, clock: Clock) -> None:
     """The floor of notes does not rise above one that was written long ago and committed now."""
     queue = ordered_queue(connection)
     add(connection, queue)

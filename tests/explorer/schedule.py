@@ -97,6 +97,8 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 backoff="0",
                 archive=draw.some(0.7),
                 unique_until=rng.choice(MODES) if "endings" in areas else None,
+                ordered=draw.some(0.6) if "endings" in areas else None,
+                after_dead_letter=rng.choice(["continue", "stop"]) if "endings" in areas else None,
             )
     if "ticks" in areas:
         house("create_queue", queue=TICKS, no_limit=["retention", "job_ttl"])

@@ -9,7 +9,16 @@ from psycopg.types.json import Jsonb
 from support.queue import Job, new_queue
 from support.session import Session
 
-__all__ = ["BROKEN_KEYS", "add", "add_many", "broken", "held", "notes", "ordered_queue", "taken_keys"]
+__all__ = [
+    "BROKEN_KEYS",
+    "add",
+    "add_many",
+    "broken",
+    "held",
+    "notes",
+    "ordered_queue",
+    "taken_keys",
+]
 
 BROKEN_KEYS = """
     select k.queue_id, k.ordered_key, k.first, k.stopped, k.noted, k.waiting
