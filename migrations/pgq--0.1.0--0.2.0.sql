@@ -271,6 +271,7 @@ begin
     end loop;
 end
 $leaves$;
+
 -- Unique jobs, and jobs with a max_attempts of their own.
 alter table pgq.queue add column unique_until text collate "C" not null default 'finished';
 
@@ -351,7 +352,53 @@ create type pgq.dead_letter as (
     label text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    stops_key boolean
+);
+
+-- Ordered keys.
+alter table pgq.queue
+add column ordered boolean not null default false,
+add column after_dead_letter text collate "C" not null default 'continue';
+
+alter type pgq.queue_info add attribute ordered boolean;
+alter type pgq.queue_info add attribute after_dead_letter text;
+
+alter table pgq.job
+add column ordered_key text collate "C",
+add column due_at timestamptz;
+
+-- The index is partial, and no row has a key yet: it takes one look at the jobs.
+create index job_ordered on pgq.job (queue_id, ordered_key, (job_id + 0))
+where ordered_key is not null;
+
+alter table pgq.dead_job
+add column ordered_key text collate "C",
+add column stops_key boolean not null default false;
+
+alter table pgq.queue_floor add column note_floor timestamptz;
+
+create table pgq.ordered_key (
+    queue_id bigint not null,
+    ordered_key text collate "C" not null,
+    from_id bigint,
+    primary key (queue_id, ordered_key)
+);
+
+create table pgq.ordered_note (
+    queue_id bigint not null,
+    look_at timestamptz not null,
+    ordered_key text collate "C" not null,
+    after_id bigint not null,
+    tries integer not null,
+    primary key (queue_id, look_at, ordered_key)
+);
+
+create type pgq._ended_job as (
+    job_id bigint,
+    queue_id bigint,
+    unique_key text collate "C",
+    ordered_key text collate "C"
 );
 
 -- ==== sql/
@@ -402,6 +449,12 @@ comment on column pgq.queue_info.idempotency_window is
 comment on column pgq.queue_info.unique_until is
 'How long a job keeps others of its unique_key out: until it is finished, claimed or removed.';
 
+comment on column pgq.queue_info.ordered is
+'Whether the jobs of one key are handed out one at a time, in the order of their commits.';
+
+comment on column pgq.queue_info.after_dead_letter is
+'What the jobs of a key do when one of them is dead: continue or stop.';
+
 comment on column pgq.claimed_job.lease_token is
 'What ack, nack, release_job, reject_job, archive_job and extend_lease ask for; one token for all
 jobs of a claim.';
@@ -413,7 +466,7 @@ comment on column pgq.job_info.job_id is 'Its id.';
 comment on column pgq.job_info.queue is 'Its queue.';
 
 comment on column pgq.job_info.state is
-'ready, leased, delayed, expired or dead; see queue_stats.';
+'ready, leased, delayed, waiting, expired or dead; see queue_stats.';
 
 comment on column pgq.job_info.priority is '0 (first) to 9 (last).';
 
@@ -491,6 +544,20 @@ comment on column pgq.dead_letter.headers is 'Its headers, a JSON object; null: 
 comment on column pgq.dead_letter.payload is 'Its content as JSON; null when it has a body.';
 
 comment on column pgq.dead_letter.body is 'Its content as raw bytes; null when it has a payload.';
+
+comment on column pgq.dead_letter.stops_key is
+'Whether the jobs of its key wait until it is redriven or removed; see create_queue.';
+
+comment on type pgq._ended_job is 'A job that has ended, and what it lets go of.';
+
+comment on column pgq._ended_job.job_id is 'The job.';
+
+comment on column pgq._ended_job.queue_id is 'Its queue.';
+
+comment on column pgq._ended_job.unique_key is 'The key that it frees; null: none.';
+
+comment on column pgq._ended_job.ordered_key is
+'The key whose next job may come up; null: none, or the job waited itself.';
 
 comment on type pgq.schedule_info is 'A schedule and its settings.';
 
@@ -649,8 +716,18 @@ comment on column pgq.queue.idempotency_window is
 comment on column pgq.queue.unique_until is
 'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
 
+comment on column pgq.queue.ordered is
+'Whether the jobs of one key are handed out one at a time, in the order of their commits.';
+
+comment on column pgq.queue.after_dead_letter is
+'What the jobs of a key do when one of them is dead: continue, or stop until that one is redriven or
+removed.';
+
 comment on column pgq.job.last_attempt is
 'Whether this attempt is the last one that was allowed when it was claimed.';
+
+comment on column pgq.job.visible_at is
+'From when on it may be claimed; infinity: it waits for another one of its key.';
 
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or given back.';
@@ -661,10 +738,41 @@ comment on column pgq.job.unique_key is
 comment on column pgq.job.max_attempts is
 'Attempts before it is dead; null: what its queue says.';
 
+comment on column pgq.job.ordered_key is
+'Its key in an ordered queue; null: none, or the queue is not ordered.';
+
+comment on column pgq.job.due_at is
+'From when on it may be claimed once it is the first of its ordered_key; null: it does not wait.';
+
 comment on column pgq.dead_job.unique_key is
 'The key that it had as a job; it takes it again when it is redriven.';
 
 comment on column pgq.dead_job.max_attempts is 'See job.';
+
+comment on column pgq.dead_job.ordered_key is 'See job.';
+
+comment on column pgq.dead_job.stops_key is
+'Whether the other jobs of its ordered_key wait until it is redriven or removed.';
+
+comment on table pgq.ordered_key is
+'The keys of ordered queues that have unfinished jobs; without a row the next job of a key is the
+first.';
+
+comment on column pgq.ordered_key.ordered_key is 'The key.';
+
+comment on column pgq.ordered_key.from_id is
+'A job that was redriven, and may be the next though its number is lower; null: none.';
+
+comment on table pgq.ordered_note is
+'Keys of ordered queues whose next job could not come up yet: an enqueue of the key was under way.';
+
+comment on column pgq.ordered_note.look_at is 'From when on a claim looks for the next.';
+
+comment on column pgq.ordered_note.ordered_key is 'The key.';
+
+comment on column pgq.ordered_note.after_id is 'The job that has ended; the next has a higher id.';
+
+comment on column pgq.ordered_note.tries is 'How often it was looked for in vain.';
 
 comment on table pgq.unique_job is
 'Which job has a unique key of a queue, and keeps others of that key out.';
@@ -682,6 +790,9 @@ comment on column pgq.job_archive.ended_at is 'When it was finished or cancelled
 
 comment on column pgq.job_archive.outcome is
 'acked, expired, cancelled, or what archive_job was told.';
+
+comment on column pgq.queue_floor.note_floor is
+'No ordered_note has a lower look_at; null: the queue is not ordered.';
 
 comment on table pgq.effect is
 'Effects of jobs that are to happen once: begun, and what has become of them.';
@@ -6408,6 +6519,10 @@ begin
         raise exception 'argument "unique_until" must be finished, claimed or removed'
             using errcode = '22023';
     end if;
+    if _check_queue_settings.settings.after_dead_letter collate "C" not in ('continue', 'stop') then
+        raise exception 'argument "after_dead_letter" must be continue or stop'
+            using errcode = '22023';
+    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;
@@ -6430,6 +6545,373 @@ begin
     end if;
 end
 $$;
+
+create function pgq._let_next(queue_id bigint, ordered_key text, after_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    back_id bigint;
+    number bigint;
+    since timestamptz;
+    expired boolean;
+    sole boolean := false;
+    cleaned boolean := false;
+begin
+    loop
+        select k.from_id
+        into back_id
+        from pgq.ordered_key as k
+        where k.queue_id = _let_next.queue_id
+            and k.ordered_key = _let_next.ordered_key collate "C";
+        -- The queue was dropped.
+        if not found then
+            return true;
+        end if;
+
+        -- The ids of a key are in the order of its commits: what is seen first is the first. What a
+        -- redrive has put back in front is looked for from its id on.
+        select j.job_id, j.due_at, coalesce(j.expires_at <= pgq._clock(), false)
+        into number, since, expired
+        from pgq.job as j
+        where j.queue_id = _let_next.queue_id
+            and j.ordered_key = _let_next.ordered_key collate "C"
+            and j.job_id + 0 > least(_let_next.after_id, back_id - 1)
+        order by j.job_id + 0
+        limit 1;
+
+        if not found then
+            -- An older snapshot cannot tell.
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                return false;
+            end if;
+
+            if sole then
+                delete from pgq.ordered_key as k
+                where k.queue_id = _let_next.queue_id
+                    and k.ordered_key = _let_next.ordered_key collate "C";
+                return true;
+            end if;
+
+            -- Somebody may be enqueuing the next, and have committed since. If not yet, nobody
+            -- waits for him here.
+            perform
+            from pgq.ordered_key as k
+            where k.queue_id = _let_next.queue_id
+                and k.ordered_key = _let_next.ordered_key collate "C"
+            for update skip locked;
+            if not found then
+                return false;
+            end if;
+            sole := true;
+            continue;
+        end if;
+
+        exit when not expired or cleaned or since is null;
+
+        -- Not one after the other, each by a cleanup.
+        perform
+        from pgq._expire_jobs(
+            array(
+                select j.job_id
+                from pgq.job as j
+                where j.queue_id = _let_next.queue_id
+                    and j.ordered_key = _let_next.ordered_key collate "C"
+                    and j.job_id + 0 >= number
+                    and j.due_at is not null
+                order by j.job_id + 0
+                limit 1000
+            ),
+            pgq._clock()
+        );
+        cleaned := true;
+    end loop;
+
+    -- It is where claims look already.
+    if since is null then
+        return true;
+    end if;
+
+    -- Whoever cancels or moves it has the row: that may take long, or be rolled back.
+    perform
+    from pgq.job as j
+    where j.job_id = number
+        and j.due_at is not null
+    for update skip locked;
+    if not found then
+        return false;
+    end if;
+
+    -- The clock is read behind the lock: by then this transaction has its id, on which the floor
+    -- relies.
+    with gone as (
+        delete from pgq.job as j
+        where j.job_id = number
+        returning j.*
+    )
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label,
+        last_error,
+        unique_key,
+        max_attempts,
+        ordered_key
+    )
+    select
+        g.job_id,
+        g.queue_id,
+        g.partition_id,
+        g.log_offset,
+        g.expires_at,
+        greatest(g.due_at, pgq._clock()),
+        g.segment,
+        g.attempt,
+        g.priority,
+        g.label,
+        g.last_error,
+        g.unique_key,
+        g.max_attempts,
+        g.ordered_key
+    from gone as g;
+
+    if back_id is not null then
+        perform
+        from pgq.ordered_key as k
+        where k.queue_id = _let_next.queue_id
+            and k.ordered_key = _let_next.ordered_key collate "C"
+            and k.from_id = back_id
+        for no key update skip locked;
+        if found then
+            update pgq.ordered_key as k
+            set from_id = null
+            where k.queue_id = _let_next.queue_id
+                and k.ordered_key = _let_next.ordered_key collate "C";
+        end if;
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function pgq._let_next from public;
+
+comment on function pgq._let_next(bigint, text, bigint) is
+'Brings up the next job of an ordered key, whose first one has ended, to where claims look, or lets
+the key go when there is none. after_id: the one that has ended. False: that cannot be told yet, and
+has to be noted.';
+
+create function pgq._free_keys(ended pgq._ended_job[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    gone record;
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(array(
+        select e.job_id
+        from unnest(_free_keys.ended) as e
+        where e.unique_key is not null
+    ));
+
+    for gone in
+        select e.queue_id, e.ordered_key, e.job_id
+        from unnest(_free_keys.ended) as e
+        where e.ordered_key is not null
+        order by e.queue_id, e.ordered_key
+    loop
+        continue when pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
+
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0);
+    end loop;
+end
+$$;
+
+revoke all on function pgq._free_keys from public;
+
+comment on function pgq._free_keys(pgq._ended_job[]) is
+'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys.
+The caller has locked their rows, or removed them.';
+
+create function pgq._settle_notes(
+    queue_id bigint,
+    note_floor timestamptz,
+    moment timestamptz,
+    max_notes integer
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    note pgq.ordered_note;
+    settled integer := 0;
+begin
+    for note in
+        select n.*
+        from pgq.ordered_note as n
+        where n.queue_id = _settle_notes.queue_id
+            and n.look_at between _settle_notes.note_floor and _settle_notes.moment
+        order by n.look_at
+        limit _settle_notes.max_notes
+        for update skip locked
+    loop
+        delete from pgq.ordered_note as n
+        where n.queue_id = note.queue_id
+            and n.look_at = note.look_at
+            and n.ordered_key = note.ordered_key;
+
+        if pgq._let_next(note.queue_id, note.ordered_key, note.after_id) then
+            settled := settled + 1;
+            continue;
+        end if;
+
+        -- Those that an open transaction holds up must not stand in the way of others.
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        values (
+            note.queue_id,
+            pgq._clock() + least(interval '10 milliseconds' * 2 ^ note.tries, interval '1 second'),
+            note.ordered_key,
+            note.after_id,
+            least(note.tries + 1, 10)
+        );
+    end loop;
+
+    return settled;
+end
+$$;
+
+revoke all on function pgq._settle_notes from public;
+
+comment on function pgq._settle_notes(bigint, timestamptz, timestamptz, integer) is
+'Brings up the next jobs of noted keys of an ordered queue, for so many notes at most, and returns
+how many were settled; the others are looked at later.';
+
+create function pgq._join_order(queue_id bigint, ordered_keys text[])
+returns text[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wish text collate "C";
+    free text[] := '{}';
+begin
+    if exists (
+        select
+        from unnest(_join_order.ordered_keys) as w (ordered_key)
+        where length(w.ordered_key) > 255
+    )
+    then
+        raise exception 'argument "key" must have at most 255 characters'
+            using errcode = '22023',
+                detail = 'The queue is ordered.';
+    end if;
+
+    -- One after the other, in the order of the keys: who waits for one has none behind it. It waits
+    -- for whoever adds a job of the key, or has just ended the last one. Above READ COMMITTED it
+    -- raises 40001 where the snapshot does not show whether the key is taken.
+    for wish in
+        select distinct w.ordered_key collate "C" as ordered_key
+        from unnest(_join_order.ordered_keys) as w (ordered_key)
+        where w.ordered_key is not null
+        order by ordered_key
+    loop
+        loop
+            perform
+            from pgq.ordered_key as k
+            where k.queue_id = _join_order.queue_id
+                and k.ordered_key = wish
+            for no key update;
+            exit when found;
+
+            insert into pgq.ordered_key (queue_id, ordered_key)
+            values (_join_order.queue_id, wish)
+            on conflict do nothing;
+            if found then
+                free := free || wish;
+                exit;
+            end if;
+        end loop;
+    end loop;
+
+    return free;
+end
+$$;
+
+revoke all on function pgq._join_order from public;
+
+comment on function pgq._join_order(bigint, text[]) is
+'Locks keys of an ordered queue until the transaction ends, and returns those that were free: the
+caller has to give them a first job, or let them go. Ids that are taken from now on are in the order
+of the commits.';
+
+create function pgq._turns(
+    queue_id bigint,
+    ordered_keys text[],
+    free text[],
+    after_id bigint
+)
+returns boolean[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._free_keys(array(
+        select row(
+            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id')),
+            _turns.queue_id,
+            null,
+            f.ordered_key
+        )::pgq._ended_job
+        from (
+            select unnest(_turns.free) as ordered_key
+            except
+            select unnest(_turns.ordered_keys)
+        ) as f
+    ));
+
+    return array(
+        select
+            w.ordered_key is not null
+            and (
+                f.ordered_key is null
+                or row_number() over (partition by w.ordered_key order by w.place) > 1
+            )
+        from unnest(_turns.ordered_keys) with ordinality as w (ordered_key, place)
+        left join unnest(_turns.free) as f (ordered_key)
+            on f.ordered_key collate "C" = w.ordered_key collate "C"
+        order by w.place
+    );
+end
+$$;
+
+revoke all on function pgq._turns from public;
+
+comment on function pgq._turns(bigint, text[], text[], bigint) is
+'Which of new jobs, in the order of their ids, wait for another one of their key. free: what
+_join_order returned; those that get none of these jobs are let go, or go to the next that has a
+higher id than after_id; null: than all.';
 
 create or replace function pgq._queue_info(queue text)
 returns setof pgq.queue_info
@@ -6454,28 +6936,12 @@ select
     q.created_at,
     q.updated_at,
     q.idempotency_window,
-    q.unique_until
+    q.unique_until,
+    q.ordered,
+    q.after_dead_letter
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
-
-create function pgq._free_keys(job_ids bigint[])
-returns void
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    delete from pgq.unique_job as u
-    where u.job_id = any(_free_keys.job_ids);
-end
-$$;
-
-revoke all on function pgq._free_keys from public;
-
-comment on function pgq._free_keys(bigint[]) is
-'Takes their unique keys from jobs, whose rows the caller has locked.';
 
 create function pgq.create_queue(
     queue text,
@@ -6491,6 +6957,8 @@ create function pgq.create_queue(
     notify boolean default null,
     idempotency_window interval default null,
     unique_until text default null,
+    ordered boolean default null,
+    after_dead_letter text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -6538,6 +7006,8 @@ begin
     settings.notify := coalesce(create_queue.notify, false);
     settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
     settings.unique_until := coalesce(create_queue.unique_until, 'finished');
+    settings.ordered := coalesce(create_queue.ordered, false);
+    settings.after_dead_letter := coalesce(create_queue.after_dead_letter, 'continue');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -6569,7 +7039,9 @@ begin
                 'archive', create_queue.archive,
                 'notify', create_queue.notify,
                 'idempotency_window', create_queue.idempotency_window,
-                'unique_until', create_queue.unique_until
+                'unique_until', create_queue.unique_until,
+                'ordered', create_queue.ordered,
+                'after_dead_letter', create_queue.after_dead_letter
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -6597,7 +7069,9 @@ begin
         created_at,
         updated_at,
         idempotency_window,
-        unique_until
+        unique_until,
+        ordered,
+        after_dead_letter
     )
     values (
         settings.queue,
@@ -6617,7 +7091,9 @@ begin
         pgq._clock(),
         pgq._clock(),
         settings.idempotency_window,
-        settings.unique_until
+        settings.unique_until,
+        settings.ordered,
+        settings.after_dead_letter
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -6640,6 +7116,8 @@ begin
             create_queue.notify,
             create_queue.idempotency_window,
             create_queue.unique_until,
+            create_queue.ordered,
+            create_queue.after_dead_letter,
             create_queue.no_limit
         ) as c;
         return;
@@ -6657,7 +7135,8 @@ begin
         recorded_at,
         safe_at,
         candidate_at,
-        candidate_xid
+        candidate_xid,
+        note_floor
     )
     values (
         new_id,
@@ -6668,7 +7147,8 @@ begin
         '-infinity',
         '-infinity',
         '-infinity',
-        '0'
+        '0',
+        case when settings.ordered then '-infinity'::timestamptz end
     );
 
     return query
@@ -6693,6 +7173,8 @@ comment on function pgq.create_queue(
     boolean,
     interval,
     text,
+    boolean,
+    text,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -6709,9 +7191,14 @@ how long an idempotency key stands for the job that it was given with, from 1 se
 default 1 day; queues and topics with one window share their storage. unique_until: how long a job
 keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
 purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter
-does so too, until it is redriven and finished, or purged, or removed by retention. no_limit: names
-of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
-each start of an application, settings that are not given are not compared.
+does so too, until it is redriven and finished, or purged, or removed by retention. ordered: jobs of
+one key are handed out one at a time, in the order in which their enqueues were committed, whatever
+their priorities and delays; those without a key never wait; off by default, and fixed. What the
+next job waits for is that the one before is finished, cancelled, expired, purged or dead.
+after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
+the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit:
+names of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -6730,6 +7217,7 @@ create function pgq.alter_queue(
     notify boolean default null,
     idempotency_window interval default null,
     unique_until text default null,
+    after_dead_letter text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -6789,6 +7277,9 @@ begin
         alter_queue.idempotency_window, settings.idempotency_window
     );
     settings.unique_until := coalesce(alter_queue.unique_until, settings.unique_until);
+    settings.after_dead_letter := coalesce(
+        alter_queue.after_dead_letter, settings.after_dead_letter
+    );
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -6817,6 +7308,7 @@ begin
         notify = settings.notify,
         idempotency_window = settings.idempotency_window,
         unique_until = settings.unique_until,
+        after_dead_letter = settings.after_dead_letter,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
@@ -6857,6 +7349,7 @@ comment on function pgq.alter_queue(
     boolean,
     interval,
     text,
+    text,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
@@ -6864,9 +7357,10 @@ See create_queue for the settings. no_limit lifts settings: max_attempts, job_tt
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
 lowered max_attempts already become dead letters, but for those that were enqueued with one of their
 own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
-it. Where there was no retention before, what is finished is kept for the new one from now on. A new
-idempotency_window counts for keys noted before as well, from when each was noted; but what was
-noted by a shorter one is forgotten when that ends.
+it; after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. Where there was
+no retention before, what is finished is kept for the new one from now on. A new idempotency_window
+counts for keys noted before as well, from when each was noted; but what was noted by a shorter one
+is forgotten when that ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -6938,6 +7432,17 @@ begin
     end loop;
     delete from pgq.unique_job as u
     where u.queue_id = target.queue_id;
+    delete from pgq.ordered_note as n
+    where n.queue_id = target.queue_id;
+    -- What somebody has locked is left to cleanup.
+    delete from pgq.ordered_key as k
+    where k.queue_id = target.queue_id
+        and k.ordered_key = any(array(
+            select l.ordered_key
+            from pgq.ordered_key as l
+            where l.queue_id = target.queue_id
+            for update skip locked
+        ));
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
@@ -6976,8 +7481,8 @@ declare
     newest_id bigint;
     gone bigint;
     removed bigint := 0;
-    freed bigint[];
-    keyed bigint[] := '{}';
+    freed pgq._ended_job[];
+    keyed pgq._ended_job[] := '{}';
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -7025,10 +7530,20 @@ begin
                 delete from pgq.job as j
                 using doomed as d
                 where j.job_id = d.job_id
-                returning j.job_id, j.unique_key
+                returning
+                    j.job_id,
+                    j.queue_id,
+                    j.unique_key,
+                    case when j.due_at is null then j.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(
+                    row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job
+                ) filter (
+                    where p.unique_key is not null or p.ordered_key is not null
+                )
             into gone, freed
             from purged as p;
             removed := removed + gone;
@@ -7041,10 +7556,17 @@ begin
                 delete from pgq.dead_job as d
                 where d.job_id = purge_queue.job_id
                     and d.queue_id + 0 = target_id
-                returning d.job_id, d.unique_key
+                returning
+                    d.job_id,
+                    d.queue_id,
+                    d.unique_key,
+                    case when d.stops_key then d.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job)
+                    filter (where p.unique_key is not null or p.ordered_key is not null)
             into gone, freed
             from purged as p;
         else
@@ -7062,10 +7584,17 @@ begin
                 delete from pgq.dead_job as d
                 using doomed as g
                 where d.job_id = g.job_id
-                returning d.job_id, d.unique_key
+                returning
+                    d.job_id,
+                    d.queue_id,
+                    d.unique_key,
+                    case when d.stops_key then d.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job)
+                    filter (where p.unique_key is not null or p.ordered_key is not null)
             into gone, freed
             from purged as p;
         end if;
@@ -7429,6 +7958,9 @@ declare
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
+    turn_key text;
+    turn_at timestamptz;
+    free text[];
     added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -7500,6 +8032,7 @@ begin
         and enqueue.run_at is null
         and enqueue.unique_key is null
         and not q.notify
+        and not q.ordered
     into
         target_id,
         store_id,
@@ -7517,6 +8050,14 @@ begin
         if target_id is null then
             perform pgq._fail_unknown_queue(enqueue.queue collate "C");
         end if;
+        if enqueue.key is not null
+            and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
+        then
+            turn_key := enqueue.key;
+            free := pgq._join_order(target_id, array[turn_key]);
+            added.job_id := nextval('pgq.job_id');
+            moment := pgq._clock();
+        end if;
         if enqueue.delay is not null or enqueue.run_at is not null then
             due_at := pgq._due_at(
                 enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
@@ -7527,10 +8068,17 @@ begin
                 target_id, enqueue.unique_key collate "C", added.job_id, true
             );
             if holder_id <> added.job_id then
+                if turn_key is not null then
+                    perform pgq._turns(target_id, null, free, null);
+                end if;
                 return query
                 select holder_id, true;
                 return;
             end if;
+        end if;
+        if turn_key is not null and cardinality(free) = 0 then
+            turn_at := coalesce(due_at, moment + queue_delay);
+            due_at := 'infinity';
         end if;
         -- Heard when this transaction commits.
         perform pg_notify('pgq_queue', q.queue)
@@ -7551,7 +8099,9 @@ begin
         priority,
         label,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     values (
         added.job_id,
@@ -7565,7 +8115,9 @@ begin
         coalesce(enqueue.priority, 0),
         enqueue.label,
         enqueue.unique_key,
-        enqueue.max_attempts
+        enqueue.max_attempts,
+        turn_key,
+        turn_at
     );
 
     if leaf = 0 then
@@ -7853,6 +8405,9 @@ are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters)
 has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
 long a job keeps others out is the queue''s unique_until. An enqueue of the same key in another
 transaction is waited for. max_attempts: of this job, instead of what the queue says now or later.
+In an ordered queue the jobs of one key, of at most 255 characters, are handed out one after the
+other in the order of their commits, and an enqueue of a key waits for the transactions that have
+enqueued one of it and are open.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';
@@ -7895,6 +8450,10 @@ declare
     size integer;
     ids bigint[];
     holders bigint[];
+    ordered boolean;
+    free text[];
+    turn_keys text[];
+    turns boolean[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -7947,8 +8506,8 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
-    into target_id, store_id, leaf, queue_delay, ttl, notify
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify, q.ordered
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
@@ -7962,6 +8521,11 @@ begin
         from pgq.queue as q
         where q.queue = enqueue_batch.queue collate "C"
         for share;
+    end if;
+
+    -- Before the ids are taken.
+    if ordered then
+        free := pgq._join_order(target_id, enqueue_batch.keys);
     end if;
 
     moment := pgq._clock();
@@ -8024,6 +8588,11 @@ begin
             where b.job_id = b.holder_id;
             notify := notify and cardinality(ids) > 0;
         end if;
+    end if;
+
+    if ordered then
+        turn_keys := enqueue_batch.keys;
+        turns := pgq._turns(target_id, turn_keys, free, null);
     end if;
 
     if leaf = 0 then
@@ -8286,7 +8855,9 @@ begin
         priority,
         label,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     select
         b.job_id,
@@ -8294,18 +8865,22 @@ begin
         store_id,
         b.job_id,
         moment + ttl,
-        visible_at,
+        case when b.waits then 'infinity' else visible_at end,
         leaf,
         0,
         coalesce(enqueue_batch.priority, 0),
         b.label,
         b.unique_key,
-        enqueue_batch.max_attempts
+        enqueue_batch.max_attempts,
+        b.turn_key,
+        case when b.waits then visible_at end
     from (
         select
             unnest(ids) as job_id,
             unnest(enqueue_batch.labels) as label,
-            unnest(enqueue_batch.unique_keys) as unique_key
+            unnest(enqueue_batch.unique_keys) as unique_key,
+            unnest(turn_keys) as turn_key,
+            unnest(turns) as waits
     ) as b;
 
     return query
@@ -8339,7 +8914,8 @@ Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, ide
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
 of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
 job (see enqueue), be it of a job further in front in the array, is not added, and its row has the
-id of the job that it repeats. An empty array adds nothing.
+id of the job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key
+follow each other in the order of the array.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';
@@ -8353,7 +8929,7 @@ as $$
 #variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
-    freed bigint[];
+    freed pgq._ended_job[];
 begin
     with gone as (
         delete from pgq.job as j
@@ -8374,7 +8950,9 @@ begin
             label,
             last_error,
             unique_key,
-            max_attempts
+            max_attempts,
+            ordered_key,
+            stops_key
         )
         select
             g.job_id,
@@ -8395,19 +8973,41 @@ begin
                 else concat_ws(E'\n', g.last_error, ran_out)
             end,
             g.unique_key,
-            g.max_attempts
+            g.max_attempts,
+            g.ordered_key,
+            g.ordered_key is not null
+            and coalesce(
+                (
+                    select q.after_dead_letter = 'stop'
+                    from pgq.queue as q
+                    where q.queue_id = g.queue_id
+                ),
+                false
+            )
         from gone as g
+        returning job_id, queue_id, unique_key, ordered_key, stops_key
     )
 
-    select array_agg(g.job_id)
+    select
+        array_agg(
+            row(
+                b.job_id,
+                b.queue_id,
+                case
+                    when (
+                        select q.unique_until
+                        from pgq.queue as q
+                        where q.queue_id = b.queue_id
+                    ) is distinct from 'removed'
+                        then b.unique_key
+                end,
+                case when not b.stops_key then b.ordered_key end
+            )::pgq._ended_job
+        )
     into freed
-    from gone as g
-    where g.unique_key is not null
-        and (
-            select q.unique_until
-            from pgq.queue as q
-            where q.queue_id = g.queue_id
-        ) is distinct from 'removed';
+    from buried as b
+    where b.unique_key is not null
+        or b.ordered_key is not null;
 
     if freed is not null then
         perform pgq._free_keys(freed);
@@ -8511,6 +9111,198 @@ revoke all on function pgq._free_claimed from public;
 comment on function pgq._free_claimed(bigint[]) is
 'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
 claimed.';
+
+create function pgq._expire_front(
+    queue_id bigint,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    moment timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    expired_ids bigint[];
+begin
+    expired_ids := array(
+        select k.job_id
+        from unnest(_expire_front.floor_times, _expire_front.floor_ids) with ordinality
+            as f (floor_time, floor_id, place)
+        cross join lateral (
+            select j.job_id, j.expires_at
+            from pgq.job as j
+            where j.queue_id = _expire_front.queue_id
+                and j.priority = f.place - 1
+                and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
+                and j.visible_at <= _expire_front.moment
+            order by j.visible_at, j.job_id
+            limit 100
+        ) as k
+        where k.expires_at <= _expire_front.moment
+    );
+
+    if cardinality(expired_ids) > 0 then
+        perform
+        from pgq._expire_jobs(expired_ids, _expire_front.moment);
+    end if;
+end
+$$;
+
+revoke all on function pgq._expire_front from public;
+
+comment on function pgq._expire_front(bigint, timestamptz[], bigint[], timestamptz) is
+'Removes expired jobs of an ordered queue that stand before all others: they hold up their keys.';
+
+create or replace function pgq._raise_floor(queue_id bigint, moment timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    state pgq.queue_floor;
+    snapshot pg_snapshot;
+    -- When this transaction began: whoever had read the clock by then had an id, and a lower one
+    -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
+    -- than the latest that has ended. Never later than this moment, should the clock have been set
+    -- back since.
+    begun_at timestamptz := least(
+        _raise_floor.moment, _raise_floor.moment - (clock_timestamp() - now())
+    );
+begin
+    -- When another claim is raising it at this moment, this one leaves it alone.
+    if not pgq._lock_floor(_raise_floor.queue_id) then
+        return;
+    end if;
+
+    -- A new statement: its snapshot is younger than the lock.
+    select f.*
+    into state
+    from pgq.queue_floor as f
+    where f.queue_id = _raise_floor.queue_id
+        and f.label = ''
+    order by f.seq desc
+    limit 1;
+    snapshot := pg_current_snapshot();
+
+    if state.recorded_at > _raise_floor.moment then
+        if state.recorded_at <= pgq._clock() then
+            -- A claim that began later was here first.
+            return;
+        end if;
+        -- The clock was set back. Start again: jobs may have been written below the floors.
+        state.epoch := state.epoch + 1;
+        state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
+        state.floor_ids := array_fill(0::bigint, array[10]);
+        state.safe_at := '-infinity';
+        state.note_floor := case when state.note_floor is not null then '-infinity' end;
+        state.candidate_at := begun_at;
+        state.candidate_xid := pg_current_xact_id();
+    end if;
+
+    -- Whoever writes a visible_at has its transaction id first and reads the clock then. So once
+    -- every transaction below candidate_xid has ended, nothing is written below candidate_at any
+    -- more: the others have read a later clock. The id of a row that another transaction wrote is
+    -- below the snapshot's highest one, unless it is from before a restore into another cluster:
+    -- then all its contemporaries are gone.
+    if state.candidate_xid <= pg_snapshot_xmin(snapshot)
+        or (
+            state.candidate_xid >= pg_snapshot_xmax(snapshot)
+            and state.candidate_xid <> pg_current_xact_id()
+        )
+    then
+        state.safe_at := greatest(state.safe_at, state.candidate_at);
+        state.candidate_at := begun_at;
+        state.candidate_xid := pg_current_xact_id();
+    end if;
+
+    -- The floor rises to the first job that can still be claimed, or else to where it is safe;
+    -- not looking further, for there stand the leases of finished jobs.
+    select
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_time
+                else coalesce(j.visible_at, state.safe_at)
+            end
+            order by f.place
+        ),
+        array_agg(
+            case
+                when f.floor_time >= state.safe_at then f.floor_id
+                else coalesce(j.job_id, 0)
+            end
+            order by f.place
+        )
+    into state.floor_times, state.floor_ids
+    from unnest(state.floor_times, state.floor_ids)
+        with ordinality as f (floor_time, floor_id, place)
+    left join lateral (
+        select k.visible_at, k.job_id
+        from pgq.job as k
+        where k.queue_id = _raise_floor.queue_id
+            and k.priority = f.place - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.job_id
+        limit 1
+    ) as j on true;
+
+    if state.note_floor < state.safe_at then
+        -- The notes of an ordered queue, in the same way.
+        state.note_floor := coalesce(
+            (
+                select n.look_at
+                from pgq.ordered_note as n
+                where n.queue_id = _raise_floor.queue_id
+                    and n.look_at >= state.note_floor
+                    and n.look_at < state.safe_at
+                order by n.look_at
+                limit 1
+            ),
+            state.safe_at
+        );
+    end if;
+
+    insert into pgq.queue_floor (
+        queue_id,
+        label,
+        seq,
+        epoch,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid,
+        note_floor
+    )
+    values (
+        _raise_floor.queue_id,
+        '',
+        state.seq + 1,
+        state.epoch,
+        state.floor_times,
+        state.floor_ids,
+        _raise_floor.moment,
+        state.safe_at,
+        state.candidate_at,
+        state.candidate_xid,
+        state.note_floor
+    );
+
+    -- One row goes for each that comes, found by its number, so no dead rows are walked.
+    delete from pgq.queue_floor as f
+    where f.queue_id = _raise_floor.queue_id
+        and f.label = ''
+        and f.seq = state.seq - 63;
+end
+$$;
 
 create or replace function pgq._raise_label_floor(queue_id bigint, label text, moment timestamptz)
 returns void
@@ -8701,6 +9493,8 @@ declare
     last integer;
     leaf integer;
     raising boolean;
+    ordered boolean;
+    noted_from timestamptz;
 begin
     perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
     perform pgq._check_label(_claim_jobs.label);
@@ -8710,6 +9504,8 @@ begin
         coalesce(_claim_jobs.lease, q.lease),
         coalesce(q.max_attempts, 2147483647),
         q.paused,
+        q.ordered,
+        f.note_floor,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -8719,13 +9515,15 @@ begin
         keep,
         most_attempts,
         paused,
+        ordered,
+        noted_from,
         common_times,
         common_ids,
         common_raised_at,
         era
     from pgq.queue as q
     cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch
+        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch, g.note_floor
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
             and g.label = ''
@@ -8737,6 +9535,7 @@ begin
     if target_id is null
         or paused
         or wanted = 0
+        or ordered
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
@@ -8752,6 +9551,16 @@ begin
             from pgq.queue as q
             where q.queue_id = target_id
             for share;
+        end if;
+        if ordered then
+            -- What comes up now is due now.
+            perform pgq._settle_notes(
+                target_id,
+                case when common_raised_at > moment then '-infinity' else noted_from end,
+                moment,
+                wanted
+            );
+            moment := pgq._clock();
         end if;
     end if;
 
@@ -8881,6 +9690,9 @@ begin
     then
         perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
     end if;
+    if ordered and (raising or cardinality(places) < wanted or places is null) then
+        perform pgq._expire_front(target_id, common_times, common_ids, moment);
+    end if;
 
     -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
     -- The clock is read behind the locks: by now this transaction has its id, on which the floor
@@ -8920,7 +9732,8 @@ begin
                     label,
                     last_error,
                     unique_key,
-                    max_attempts
+                    max_attempts,
+                    ordered_key
                 )
                 select
                     g.job_id,
@@ -8937,7 +9750,8 @@ begin
                     g.label,
                     g.last_error,
                     g.unique_key,
-                    g.max_attempts
+                    g.max_attempts,
+                    g.ordered_key
                 from gone as g
             )
 
@@ -8982,7 +9796,8 @@ begin
                     label,
                     last_error,
                     unique_key,
-                    max_attempts
+                    max_attempts,
+                    ordered_key
                 )
                 select
                     g.job_id,
@@ -8999,7 +9814,8 @@ begin
                     g.label,
                     g.last_error,
                     g.unique_key,
-                    g.max_attempts
+                    g.max_attempts,
+                    g.ordered_key
                 from gone as g
             )
 
@@ -9045,7 +9861,8 @@ begin
                         label,
                         last_error,
                         unique_key,
-                        max_attempts
+                        max_attempts,
+                        ordered_key
                     )
                     select
                         g.job_id,
@@ -9062,7 +9879,8 @@ begin
                         g.label,
                         g.last_error,
                         g.unique_key,
-                        g.max_attempts
+                        g.max_attempts,
+                        g.ordered_key
                     from gone as g
                 )
 
@@ -9107,7 +9925,8 @@ begin
                         label,
                         last_error,
                         unique_key,
-                        max_attempts
+                        max_attempts,
+                        ordered_key
                     )
                     select
                         g.job_id,
@@ -9124,7 +9943,8 @@ begin
                         g.label,
                         g.last_error,
                         g.unique_key,
-                        g.max_attempts
+                        g.max_attempts,
+                        g.ordered_key
                     from gone as g
                 )
 
@@ -9172,7 +9992,8 @@ begin
                             label,
                             last_error,
                             unique_key,
-                            max_attempts
+                            max_attempts,
+                            ordered_key
                         )
                         select
                             g.job_id,
@@ -9189,7 +10010,8 @@ begin
                             g.label,
                             g.last_error,
                             g.unique_key,
-                            g.max_attempts
+                            g.max_attempts,
+                            g.ordered_key
                         from gone as g
                     )
 
@@ -9234,7 +10056,8 @@ begin
                             label,
                             last_error,
                             unique_key,
-                            max_attempts
+                            max_attempts,
+                            ordered_key
                         )
                         select
                             g.job_id,
@@ -9251,7 +10074,8 @@ begin
                             g.label,
                             g.last_error,
                             g.unique_key,
-                            g.max_attempts
+                            g.max_attempts,
+                            g.ordered_key
                         from gone as g
                     )
 
@@ -9298,7 +10122,8 @@ begin
                             label,
                             last_error,
                             unique_key,
-                            max_attempts
+                            max_attempts,
+                            ordered_key
                         )
                         select
                             g.job_id,
@@ -9315,7 +10140,8 @@ begin
                             g.label,
                             g.last_error,
                             g.unique_key,
-                            g.max_attempts
+                            g.max_attempts,
+                            g.ordered_key
                         from gone as g
                     )
 
@@ -9360,7 +10186,8 @@ begin
                             label,
                             last_error,
                             unique_key,
-                            max_attempts
+                            max_attempts,
+                            ordered_key
                         )
                         select
                             g.job_id,
@@ -9377,7 +10204,8 @@ begin
                             g.label,
                             g.last_error,
                             g.unique_key,
-                            g.max_attempts
+                            g.max_attempts,
+                            g.ordered_key
                         from gone as g
                     )
 
@@ -9427,7 +10255,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -9444,7 +10273,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -9489,7 +10319,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -9506,7 +10337,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -9553,7 +10385,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -9570,7 +10403,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -9615,7 +10449,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -9632,7 +10467,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -9681,7 +10517,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -9698,7 +10535,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -9743,7 +10581,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -9760,7 +10599,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -9807,7 +10647,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -9824,7 +10665,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -9869,7 +10711,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -9886,7 +10729,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -9934,7 +10778,8 @@ begin
                         label,
                         last_error,
                         unique_key,
-                        max_attempts
+                        max_attempts,
+                        ordered_key
                     )
                     select
                         g.job_id,
@@ -9951,7 +10796,8 @@ begin
                         g.label,
                         g.last_error,
                         g.unique_key,
-                        g.max_attempts
+                        g.max_attempts,
+                        g.ordered_key
                     from gone as g
                 )
 
@@ -10048,7 +10894,8 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
+        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null
+        and not q.paused and not q.ordered
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";
@@ -10608,7 +11455,9 @@ begin
             select
                 array_agg(g.job_id),
                 array_agg(row(g.*)::pgq.job) filter (
-                    where (archive and g.segment <> 0) or g.unique_key is not null
+                    where (archive and g.segment <> 0)
+                    or g.unique_key is not null
+                    or g.ordered_key is not null
                 )
             from gone as g
             into ended, others;
@@ -10654,7 +11503,9 @@ begin
             select
                 array_agg(g.job_id),
                 array_agg(row(g.*)::pgq.job) filter (
-                    where (archive and g.segment <> 1) or g.unique_key is not null
+                    where (archive and g.segment <> 1)
+                    or g.unique_key is not null
+                    or g.ordered_key is not null
                 )
             from gone as g
             into ended, others;
@@ -10701,7 +11552,9 @@ begin
                 select
                     array_agg(g.job_id),
                     array_agg(row(g.*)::pgq.job) filter (
-                        where (archive and g.segment <> 2) or g.unique_key is not null
+                        where (archive and g.segment <> 2)
+                        or g.unique_key is not null
+                        or g.ordered_key is not null
                     )
                 from gone as g
                 into ended, others;
@@ -10747,7 +11600,9 @@ begin
                 select
                     array_agg(g.job_id),
                     array_agg(row(g.*)::pgq.job) filter (
-                        where (archive and g.segment <> 3) or g.unique_key is not null
+                        where (archive and g.segment <> 3)
+                        or g.unique_key is not null
+                        or g.ordered_key is not null
                     )
                 from gone as g
                 into ended, others;
@@ -10796,7 +11651,9 @@ begin
                     select
                         array_agg(g.job_id),
                         array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 4) or g.unique_key is not null
+                            where (archive and g.segment <> 4)
+                            or g.unique_key is not null
+                            or g.ordered_key is not null
                         )
                     from gone as g
                     into ended, others;
@@ -10842,7 +11699,9 @@ begin
                     select
                         array_agg(g.job_id),
                         array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 5) or g.unique_key is not null
+                            where (archive and g.segment <> 5)
+                            or g.unique_key is not null
+                            or g.ordered_key is not null
                         )
                     from gone as g
                     into ended, others;
@@ -10890,7 +11749,9 @@ begin
                     select
                         array_agg(g.job_id),
                         array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 6) or g.unique_key is not null
+                            where (archive and g.segment <> 6)
+                            or g.unique_key is not null
+                            or g.ordered_key is not null
                         )
                     from gone as g
                     into ended, others;
@@ -10936,7 +11797,9 @@ begin
                     select
                         array_agg(g.job_id),
                         array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 7) or g.unique_key is not null
+                            where (archive and g.segment <> 7)
+                            or g.unique_key is not null
+                            or g.ordered_key is not null
                         )
                     from gone as g
                     into ended, others;
@@ -10987,7 +11850,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 8) or g.unique_key is not null
+                                where (archive and g.segment <> 8)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -11033,7 +11898,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 9) or g.unique_key is not null
+                                where (archive and g.segment <> 9)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -11081,7 +11948,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 10) or g.unique_key is not null
+                                where (archive and g.segment <> 10)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -11127,7 +11996,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 11) or g.unique_key is not null
+                                where (archive and g.segment <> 11)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -11177,7 +12048,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 12) or g.unique_key is not null
+                                where (archive and g.segment <> 12)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -11223,7 +12096,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 13) or g.unique_key is not null
+                                where (archive and g.segment <> 13)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -11271,7 +12146,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 14) or g.unique_key is not null
+                                where (archive and g.segment <> 14)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -11317,7 +12194,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 15) or g.unique_key is not null
+                                where (archive and g.segment <> 15)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -11367,7 +12246,9 @@ begin
                 select
                     array_agg(g.job_id),
                     array_agg(row(g.*)::pgq.job) filter (
-                        where ($6 and g.segment <> %1$s) or g.unique_key is not null
+                        where ($6 and g.segment <> %1$s)
+                        or g.unique_key is not null
+                        or g.ordered_key is not null
                     )
                 from gone as g
             $leaf$, leaf)
@@ -11407,9 +12288,10 @@ begin
                 and o.segment <> leaf;
 
             perform pgq._free_keys(array(
-                select o.job_id
+                select row(o.job_id, o.queue_id, o.unique_key, o.ordered_key)::pgq._ended_job
                 from unnest(others) as o
                 where o.unique_key is not null
+                    or o.ordered_key is not null
             ));
         end if;
 
@@ -11493,7 +12375,8 @@ begin
         pgq._clock(),
         coalesce(finish_and_claim.max_jobs, 1) = 1
         and finish_and_claim.label is null
-        and not q.paused,
+        and not q.paused
+        and not q.ordered,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -11501,11 +12384,12 @@ begin
     where q.queue = finish_and_claim.queue collate "C";
 
     if cardinality(finish_and_claim.job_ids) = 1 then
-        -- Not one that has a unique key, which _finish takes away as well.
+        -- Not one that has a unique or an ordered key, of which _finish knows.
         delete from pgq.job as j
         where j.job_id = finish_and_claim.job_ids[1]
             and j.lease_token = finish_and_claim.lease_token
             and j.unique_key is null
+            and j.ordered_key is null
         returning
             j.queue_id,
             j.segment,
@@ -12483,11 +13367,12 @@ declare
     own_store_id bigint;
 begin
     -- What _finish does for many, in plain statements: for one job they take less time.
-    -- Not one that has a unique key, which _finish takes away as well.
+    -- Not one that has a unique or an ordered key, of which _finish knows.
     delete from pgq.job as j
     where j.job_id = ack.job_id
         and j.lease_token = ack.lease_token
         and j.unique_key is null
+        and j.ordered_key is null
     returning
         j.queue_id,
         j.segment,
@@ -12967,8 +13852,9 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the job has a unique key, or that the row was replaced by a new one
-    -- while this statement waited: by a heartbeat of the same worker, say. _finish looks again.
+    -- Not found may mean that the job has a unique or an ordered key, or that the row was replaced
+    -- by a new one while this statement waited: by a heartbeat of the same worker, say. _finish
+    -- looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (
         select
@@ -13078,7 +13964,8 @@ begin
                 label,
                 last_error,
                 unique_key,
-                max_attempts
+                max_attempts,
+                ordered_key
             )
             select
                 g.job_id,
@@ -13104,7 +13991,8 @@ begin
                 g.label,
                 coalesce(_nack.error, g.last_error),
                 g.unique_key,
-                g.max_attempts
+                g.max_attempts,
+                g.ordered_key
             from gone as g
             returning
                 job_id,
@@ -13384,8 +14272,14 @@ begin
     where q.queue_id = gone.queue_id
         and q.archive;
 
-    if gone.unique_key is not null then
-        perform pgq._free_keys(array[gone.job_id]);
+    if gone.due_at is not null then
+        -- It waited for another one of its key.
+        gone.ordered_key := null;
+    end if;
+    if gone.unique_key is not null or gone.ordered_key is not null then
+        perform pgq._free_keys(array[
+            row(gone.job_id, gone.queue_id, gone.unique_key, gone.ordered_key)::pgq._ended_job
+        ]);
     end if;
     return true;
 end
@@ -13439,10 +14333,11 @@ begin
         else
             info.state := case
                 when held.expires_at <= moment then 'expired'
+                when held.due_at is not null then 'waiting'
                 when held.visible_at <= moment then 'ready'
                 else 'delayed'
             end;
-            info.due_at := held.visible_at;
+            info.due_at := coalesce(held.due_at, held.visible_at);
         end if;
     else
         select
@@ -13638,9 +14533,9 @@ revoke all on function pgq.get_job from public;
 
 comment on function pgq.get_job(bigint) is
 'A job that is not finished, or a dead letter, with its content; no row when there is none.
-state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
-here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
-there, since an index on it would cost every ack.
+state: ready, leased, delayed, waiting (for another one of its key), expired or dead, the words of
+queue_stats. A finished job has no row here: the view archived_jobs has it, but to look there by
+job_id takes a look at all that is kept there, since an index on it would cost every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';
 
@@ -13694,7 +14589,8 @@ begin
                 label,
                 last_error,
                 unique_key,
-                max_attempts
+                max_attempts,
+                ordered_key
             )
             select
                 g.job_id,
@@ -13718,7 +14614,8 @@ begin
                 g.label,
                 g.last_error,
                 g.unique_key,
-                g.max_attempts
+                g.max_attempts,
+                g.ordered_key
             from gone as g
             returning job_id
         )
@@ -13945,6 +14842,7 @@ begin
         letter.died_at := dead.died_at;
         letter.priority := dead.priority;
         letter.label := dead.label;
+        letter.stops_key := dead.stops_key;
         return next letter;
     end loop;
 end
@@ -13984,6 +14882,8 @@ declare
     letters bigint[];
     keyed bigint[];
     unique_keys text[];
+    ordered_keys text[];
+    free text[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -14057,6 +14957,17 @@ begin
         )
     end;
 
+    -- Those that stop their key have it still.
+    ordered_keys := array(
+        select d.ordered_key
+        from pgq.dead_job as d
+        where d.job_id = any(letters)
+            and d.queue_id + 0 = target.queue_id
+            and d.ordered_key is not null
+            and not d.stops_key
+    );
+    free := pgq._join_order(target.queue_id, ordered_keys);
+
     -- A letter whose unique key another job has stays where it is.
     select
         array_agg(d.job_id),
@@ -14089,15 +15000,25 @@ begin
     ),
 
     -- One after the other, those that died first before the others.
-    due as (
+    placed as (
         select
             r.*,
+            r.ordered_key is not null
+            and not r.stops_key
+            and (
+                f.ordered_key is null
+                or row_number() over (
+                    partition by r.ordered_key, r.stops_key
+                    order by r.job_id
+                ) > 1
+            ) as waits,
             pgq._clock() + make_interval(
                 secs => coalesce(
                     (row_number() over (order by r.died_at, r.job_id) - 1) / redrive.per_second, 0
                 )
-            ) as due_at
+            ) as moment
         from revived as r
+        left join unnest(free) as f (ordered_key) on f.ordered_key collate "C" = r.ordered_key
     )
 
     insert into pgq.job (
@@ -14113,24 +15034,51 @@ begin
         label,
         last_error,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     select
         r.job_id,
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        r.due_at + target.job_ttl,
-        r.due_at,
+        r.moment + target.job_ttl,
+        case when r.waits then 'infinity' else r.moment end,
         r.segment,
         0,
         r.priority,
         r.label,
         r.last_error,
         r.unique_key,
-        r.max_attempts
-    from due as r;
+        r.max_attempts,
+        r.ordered_key,
+        case when r.waits then r.moment end
+    from placed as r;
     get diagnostics redriven = row_count;
+
+    if cardinality(ordered_keys) > 0 then
+        -- They come next, though the first of their key may have a higher id.
+        update pgq.ordered_key as k
+        set from_id = least(k.from_id, w.job_id)
+        from (
+            select j.ordered_key, min(j.job_id) as job_id
+            from pgq.job as j
+            where j.job_id = any(letters)
+                and j.due_at is not null
+            group by j.ordered_key
+        ) as w
+        where k.queue_id = target.queue_id
+            and k.ordered_key = w.ordered_key;
+
+        -- Of those that stay nothing is left.
+        perform pgq._turns(
+            target.queue_id,
+            array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)),
+            free,
+            null
+        );
+    end if;
 
     return redriven;
 end
@@ -14498,6 +15446,79 @@ shows. False: it is finished, or nothing is noted, or another worker has begun i
 Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
 transaction was first (try again).';
 
+create or replace function pgq._expired_jobs(moment timestamptz, max_jobs integer)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    found_ids bigint[] := '{}';
+    more_ids bigint[];
+    few constant integer := 100;
+begin
+    -- Those that are due longest are looked at: a few of each priority, and more only where all of
+    -- these have expired. One that stands further behind is passed over by claims, and found when
+    -- its turn comes or its segment is emptied. Those that wait for another one of their key stand
+    -- behind all others, and are looked at in the same way.
+    for place in
+        select q.queue_id, p.priority, s.due_before, f.seen, f.expired_ids, f.last_at, f.last_id
+        from pgq.queue as q
+        cross join generate_series(0, 9) as p (priority)
+        cross join lateral (
+            values ('-infinity'::timestamptz, 'infinity'::timestamptz), ('infinity', null)
+        ) as s (due_from, due_before)
+        cross join lateral (
+            select
+                count(*) as seen,
+                array_agg(j.job_id) filter (
+                    where j.expires_at <= _expired_jobs.moment
+                    and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+                ) as expired_ids,
+                max(j.visible_at) as last_at,
+                (array_agg(j.job_id order by j.visible_at desc, j.job_id desc))[1] as last_id
+            from (
+                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                from pgq.job as k
+                where k.queue_id = q.queue_id
+                    and k.priority = p.priority
+                    and k.visible_at >= s.due_from
+                    and (s.due_before is null or k.visible_at < s.due_before)
+                order by k.visible_at, k.job_id
+                limit few
+            ) as j
+        ) as f
+        where f.expired_ids is not null
+            and (q.ordered or s.due_before is not null)
+    loop
+        found_ids := found_ids || place.expired_ids;
+        exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
+        continue when place.seen < few or cardinality(place.expired_ids) * 2 < few;
+
+        more_ids := array(
+            select j.job_id
+            from (
+                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                from pgq.job as k
+                where k.queue_id = place.queue_id
+                    and k.priority = place.priority
+                    and (k.visible_at, k.job_id) > (place.last_at, place.last_id)
+                    and (place.due_before is null or k.visible_at < place.due_before)
+                order by k.visible_at, k.job_id
+                limit _expired_jobs.max_jobs - cardinality(found_ids)
+            ) as j
+            where j.expires_at <= _expired_jobs.moment
+                and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+        );
+        found_ids := found_ids || more_ids;
+    end loop;
+
+    return found_ids[1:_expired_jobs.max_jobs];
+end
+$$;
+
 create or replace function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql
@@ -14507,6 +15528,7 @@ as $$
 #variable_conflict use_column
 declare
     expired_ids bigint[];
+    ended pgq._ended_job[];
 begin
     expired_ids := array(
         select j.job_id
@@ -14517,7 +15539,6 @@ begin
         for update skip locked
     );
 
-    return query
     with expired as (
         delete from pgq.job as j
         where j.job_id = any(expired_ids)
@@ -14551,19 +15572,30 @@ begin
         from expired as e
         inner join pgq.queue as q on q.queue_id = e.queue_id
         where q.archive
-    ),
-
-    freed as (
-        delete from pgq.unique_job as u
-        where u.job_id = any(array(
-            select e.job_id
-            from expired as e
-            where e.unique_key is not null
-        ))
     )
 
+    select
+        array_agg(
+            row(
+                e.job_id,
+                e.queue_id,
+                e.unique_key,
+                case when e.due_at is null then e.ordered_key end
+            )::pgq._ended_job
+        )
+    into ended
+    from expired as e;
+
+    perform pgq._free_keys(array(
+        select e
+        from unnest(ended) as e
+        where e.unique_key is not null
+            or e.ordered_key is not null
+    ));
+
+    return query
     select 'jobs expired', q.queue::text, count(*)
-    from expired as e
+    from unnest(ended) as e
     inner join pgq.queue as q on q.queue_id = e.queue_id
     group by q.queue;
 end
@@ -14718,6 +15750,79 @@ begin
 end
 $$;
 
+create or replace function pgq._lower_floor(queue_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
+    -- there. Those of labels may then be wrong as well.
+    insert into pgq.queue_floor (
+        queue_id,
+        label,
+        seq,
+        epoch,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid,
+        note_floor
+    )
+    select
+        f.queue_id,
+        '',
+        f.seq + 1,
+        f.epoch + 1,
+        s.floor_times,
+        s.floor_ids,
+        f.recorded_at,
+        f.safe_at,
+        f.candidate_at,
+        f.candidate_xid,
+        f.note_floor
+    from (
+        select g.*
+        from pgq.queue_floor as g
+        where g.queue_id = _lower_floor.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    cross join lateral (
+        select
+            array_agg(
+                case when j.below then j.visible_at else p.floor_time end order by p.place
+            ) as floor_times,
+            array_agg(
+                case when j.below then j.job_id else p.floor_id end order by p.place
+            ) as floor_ids,
+            bool_or(j.below) as below
+        from unnest(f.floor_times, f.floor_ids)
+            with ordinality as p (floor_time, floor_id, place)
+        left join lateral (
+            select
+                k.visible_at,
+                k.job_id,
+                (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
+            from pgq.job as k
+            where k.queue_id = f.queue_id
+                and k.priority = p.place - 1
+            order by k.visible_at, k.job_id
+            limit 1
+        ) as j on true
+    ) as s
+    where s.below
+    on conflict do nothing;
+
+    return found;
+end
+$$;
+
 create or replace function pgq._sweep_labels(queue_id bigint, max_labels bigint, moment timestamptz)
 returns void
 language plpgsql
@@ -14795,6 +15900,97 @@ begin
 end
 $$;
 
+create function pgq._clean_order(max_rows integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target bigint;
+    settled integer;
+    dropped bigint[];
+    removed integer;
+    unfinished boolean := false;
+begin
+    -- Perhaps nobody claims, or the clock was set back.
+    for target in
+        select q.queue_id
+        from pgq.queue as q
+        where q.ordered
+        order by q.queue_id
+    loop
+        settled := pgq._settle_notes(target, '-infinity', 'infinity', _clean_order.max_rows);
+        unfinished := unfinished or settled = _clean_order.max_rows;
+    end loop;
+
+    -- What was locked when its queue was dropped, or came in since.
+    with recursive having_keys as (
+        (select k.queue_id from pgq.ordered_key as k order by k.queue_id limit 1)
+        union all
+        select (
+            select k.queue_id
+            from pgq.ordered_key as k
+            where k.queue_id > h.queue_id
+            order by k.queue_id
+            limit 1
+        )
+        from having_keys as h
+        where h.queue_id is not null
+    ),
+
+    having_notes as (
+        (select n.queue_id from pgq.ordered_note as n order by n.queue_id limit 1)
+        union all
+        select (
+            select n.queue_id
+            from pgq.ordered_note as n
+            where n.queue_id > h.queue_id
+            order by n.queue_id
+            limit 1
+        )
+        from having_notes as h
+        where h.queue_id is not null
+    )
+
+    select coalesce(array_agg(h.queue_id), '{}')
+    into dropped
+    from (
+        select k.queue_id from having_keys as k
+        union
+        select n.queue_id from having_notes as n
+    ) as h
+    where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        and h.queue_id is not null;
+
+    foreach target in array dropped loop
+        delete from pgq.ordered_note as n
+        where n.queue_id = target;
+
+        delete from pgq.ordered_key as k
+        where k.queue_id = target
+            and k.ordered_key = any(array(
+                select l.ordered_key
+                from pgq.ordered_key as l
+                where l.queue_id = target
+                limit _clean_order.max_rows
+                for update skip locked
+            ));
+        get diagnostics removed = row_count;
+        unfinished := unfinished or removed = _clean_order.max_rows;
+    end loop;
+
+    return unfinished;
+end
+$$;
+
+revoke all on function pgq._clean_order from public;
+
+comment on function pgq._clean_order(integer) is
+'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
+queues that were dropped: so many at most of each; says whether there may be more.';
+
 create or replace function pgq._clean_jobs(
     started pg_snapshot,
     horizon xid8,
@@ -14812,6 +16008,7 @@ declare
     ended bigint := 0;
     removed bigint := 0;
     unfinished boolean;
+    letters pgq._ended_job[];
 begin
     for report in
         select r.*
@@ -14840,39 +16037,45 @@ begin
     from pgq._sweep_floors() as r;
 
     -- A letter that somebody redrives or purges is left to them.
-    for report in
-        with old as materialized (
-            select d.job_id
-            from pgq.queue as q
-            cross join lateral (
-                select e.job_id
-                from pgq.dead_job as e
-                where e.queue_id = q.queue_id
-                    and e.died_at <= _clean_jobs.moment - q.retention
-                order by e.died_at
-                limit batch
-                for update skip locked
-            ) as d
+    with old as materialized (
+        select d.job_id
+        from pgq.queue as q
+        cross join lateral (
+            select e.job_id
+            from pgq.dead_job as e
+            where e.queue_id = q.queue_id
+                and e.died_at <= _clean_jobs.moment - q.retention
+            order by e.died_at
             limit batch
-        ),
+            for update skip locked
+        ) as d
+        limit batch
+    ),
 
-        deleted as (
-            delete from pgq.dead_job as d
-            where d.job_id = any(array(select o.job_id from old as o))
-            returning d.job_id, d.queue_id, d.unique_key
-        ),
+    deleted as (
+        delete from pgq.dead_job as d
+        where d.job_id = any(array(select o.job_id from old as o))
+        returning
+            d.job_id,
+            d.queue_id,
+            d.unique_key,
+            case when d.stops_key then d.ordered_key end as ordered_key
+    )
 
-        freed as (
-            delete from pgq.unique_job as u
-            where u.job_id = any(array(
-                select r.job_id
-                from deleted as r
-                where r.unique_key is not null
-            ))
-        )
+    select array_agg(row(r.job_id, r.queue_id, r.unique_key, r.ordered_key)::pgq._ended_job)
+    into letters
+    from deleted as r;
 
+    perform pgq._free_keys(array(
+        select r
+        from unnest(letters) as r
+        where r.unique_key is not null
+            or r.ordered_key is not null
+    ));
+
+    for report in
         select 'dead letters removed', q.queue::text, count(*)
-        from deleted as r
+        from unnest(letters) as r
         inner join pgq.queue as q on q.queue_id = r.queue_id
         group by q.queue
     loop
@@ -14981,6 +16184,7 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
+    unfinished := pgq._clean_order(batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
@@ -15094,6 +16298,149 @@ revoke all on function pgq._clean_effects from public;
 comment on function pgq._clean_effects() is
 'The part of cleanup that removes the notes about effects of jobs that have ended. It waits for
 nobody.';
+
+create or replace function pgq._publish_staged(target pgq.bulk_write)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    topic_name text;
+    queue_name text;
+    partition_count integer;
+    made pgq.staged_chunk;
+    free text[];
+    newest_id bigint;
+begin
+    select t.partitions
+    into partition_count
+    from pgq.topic as t
+    where t.topic_id = (_publish_staged.target).topic_id;
+
+    -- In ascending order, as everywhere: the chunks need them in any order.
+    perform
+    from pgq.partition as p
+    where p.topic_id = (_publish_staged.target).topic_id
+        and (
+            p.partition in (
+                select coalesce(c.partition, c.task % partition_count)
+                from pgq.staged_chunk as c
+                where c.write_id = (_publish_staged.target).write_id
+            )
+            or exists (
+                select
+                from pgq.staged_chunk as c
+                where c.write_id = (_publish_staged.target).write_id
+                    and c.partition is null
+                    and c.keys is not null
+            )
+        )
+    order by p.partition
+    for no key update;
+
+    -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
+    select t.topic
+    into topic_name
+    from pgq.topic as t
+    where t.topic_id = (_publish_staged.target).topic_id;
+
+    select q.queue
+    into queue_name
+    from pgq.queue as q
+    where q.queue_id = (_publish_staged.target).queue_id;
+
+    if num_nonnulls(topic_name, queue_name) = 0 then
+        perform pgq._fail_write_lost(
+            (_publish_staged.target).write_id, 'Its topic or queue was dropped.'
+        );
+    end if;
+
+    if queue_name is not null then
+        perform pgq._check_staged_delays(
+            (_publish_staged.target).write_id, (_publish_staged.target).queue_id
+        );
+        -- In ascending order, here too. So all jobs wait at first, and then the first of each key
+        -- comes up.
+        if (
+            select q.ordered
+            from pgq.queue as q
+            where q.queue_id = (_publish_staged.target).queue_id
+        )
+        then
+            free := pgq._join_order(
+                (_publish_staged.target).queue_id,
+                array(
+                    select distinct unnest(c.keys)
+                    from pgq.staged_chunk as c
+                    where c.write_id = (_publish_staged.target).write_id
+                )
+            );
+            select s.last_value
+            into newest_id
+            from pgq.job_id as s;
+        end if;
+    end if;
+
+    for made in
+        select c.*
+        from pgq.staged_chunk as c
+        where c.write_id = (_publish_staged.target).write_id
+            and c.messages > 0
+        order by c.task, c.chunk
+    loop
+        if made.partition is null and made.keys is null then
+            made.partition := made.task % partition_count;
+        end if;
+        if made.packed_bodies is not null then
+            perform pgq._publish_packed(
+                topic_name,
+                made.packed_bodies,
+                made.starts,
+                made.lengths,
+                made.keys,
+                made.headers,
+                made.partition
+            );
+        elsif topic_name is not null and made.partition is null then
+            -- Those without a key keep to the partition of their task, here too.
+            perform pgq._publish_spread(
+                topic_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                null,
+                made.task % partition_count,
+                made.bodies
+            );
+        else
+            perform pgq._publish_messages(
+                topic_name,
+                queue_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                made.partition,
+                made.delay,
+                made.priority,
+                made.labels,
+                made.bodies
+            );
+        end if;
+    end loop;
+
+    if free is not null then
+        perform pgq._turns((_publish_staged.target).queue_id, null, free, newest_id);
+    end if;
+
+    perform pgq._check_target(
+        (_publish_staged.target).write_id,
+        (_publish_staged.target).topic_id,
+        (_publish_staged.target).queue_id
+    );
+end
+$$;
 
 create or replace function pgq._publish_row()
 returns trigger
@@ -16996,6 +18343,69 @@ groups with a max_attempts.';
 
 comment on column pgq.group_lag.last_error is
 'How the last of them failed; null: it did not, or nobody has said how.';
+
+create or replace view pgq.queue_stats
+with (security_barrier) as
+select
+    q.queue,
+    coalesce(s.ready, 0) as ready,
+    coalesce(s.leased, 0) as leased,
+    coalesce(s.delayed, 0) as delayed,
+    coalesce(s.expired, 0) as expired,
+    (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
+    s.oldest as oldest_ready_at,
+    q.paused,
+    coalesce(s.waiting, 0) as waiting
+from pgq.queue as q
+cross join lateral (select pgq._clock() as moment limit 1) as c
+cross join lateral (
+    select
+        count(*) filter (where not e.expired and j.visible_at <= c.moment) as ready,
+        count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
+        count(*) filter (
+            where not e.expired and j.visible_at > c.moment and j.lease_token is null
+            and j.due_at is null
+        ) as delayed,
+        count(*) filter (where not e.expired and j.due_at is not null) as waiting,
+        count(*) filter (
+            where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
+        ) as expired,
+        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest
+    from pgq.job as j
+    cross join lateral (
+        select coalesce(j.expires_at <= c.moment, false) as expired
+    ) as e
+    where j.queue_id = q.queue_id
+) as s;
+
+comment on column pgq.queue_stats.waiting is
+'Jobs of an ordered queue that wait for another one of their key.';
+
+create or replace view pgq.dead_letters
+with (security_barrier) as
+select
+    q.queue,
+    d.job_id,
+    d.attempt,
+    d.last_error,
+    m.published_at as enqueued_at,
+    d.died_at,
+    d.priority::integer as priority,
+    m.key,
+    d.label,
+    m.headers,
+    m.payload,
+    m.body,
+    d.stops_key
+from pgq.dead_job as d
+inner join pgq.queue as q on q.queue_id = d.queue_id
+left join pgq.message as m
+    on m.segment = d.segment
+    and m.partition_id = d.partition_id
+    and m.log_offset = d.log_offset;
+
+comment on column pgq.dead_letters.stops_key is
+'Whether the jobs of its key wait until it is redriven or removed; see create_queue.';
 
 comment on view pgq.archived_jobs is
 'Jobs that were finished or cancelled or have expired, until they are older than the retention of

@@ -327,7 +327,9 @@ create type pgq.queue_info as (
     created_at timestamptz,
     updated_at timestamptz,
     idempotency_window interval,
-    unique_until text
+    unique_until text,
+    ordered boolean,
+    after_dead_letter text
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -356,6 +358,10 @@ comment on column pgq.queue_info.idempotency_window is
 'How long an idempotency key stands for the job that it was given with.';
 comment on column pgq.queue_info.unique_until is
 'How long a job keeps others of its unique_key out: until it is finished, claimed or removed.';
+comment on column pgq.queue_info.ordered is
+'Whether the jobs of one key are handed out one at a time, in the order of their commits.';
+comment on column pgq.queue_info.after_dead_letter is
+'What the jobs of a key do when one of them is dead: continue or stop.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -411,7 +417,7 @@ comment on type pgq.job_info is 'A job that is not finished, or a dead letter.';
 comment on column pgq.job_info.job_id is 'Its id.';
 comment on column pgq.job_info.queue is 'Its queue.';
 comment on column pgq.job_info.state is
-'ready, leased, delayed, expired or dead; see queue_stats.';
+'ready, leased, delayed, waiting, expired or dead; see queue_stats.';
 comment on column pgq.job_info.priority is '0 (first) to 9 (last).';
 comment on column pgq.job_info.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job_info.max_attempts is 'Attempts before it is dead; null: no limit.';
@@ -468,7 +474,8 @@ create type pgq.dead_letter as (
     label text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    stops_key boolean
 );
 
 comment on type pgq.dead_letter is 'A job that was given up after its last attempt.';
@@ -485,6 +492,22 @@ comment on column pgq.dead_letter.label is 'Its label; null: none.';
 comment on column pgq.dead_letter.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.dead_letter.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.dead_letter.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.dead_letter.stops_key is
+'Whether the jobs of its key wait until it is redriven or removed; see create_queue.';
+
+create type pgq._ended_job as (
+    job_id bigint,
+    queue_id bigint,
+    unique_key text collate "C",
+    ordered_key text collate "C"
+);
+
+comment on type pgq._ended_job is 'A job that has ended, and what it lets go of.';
+comment on column pgq._ended_job.job_id is 'The job.';
+comment on column pgq._ended_job.queue_id is 'Its queue.';
+comment on column pgq._ended_job.unique_key is 'The key that it frees; null: none.';
+comment on column pgq._ended_job.ordered_key is
+'The key whose next job may come up; null: none, or the job waited itself.';
 
 -- ==== sql/bulk/types.sql
 
@@ -999,7 +1022,9 @@ create table pgq.queue (
     created_at timestamptz not null,
     updated_at timestamptz not null,
     idempotency_window interval not null default '1 day',
-    unique_until text collate "C" not null default 'finished'
+    unique_until text collate "C" not null default 'finished',
+    ordered boolean not null default false,
+    after_dead_letter text collate "C" not null default 'continue'
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -1027,6 +1052,11 @@ comment on column pgq.queue.idempotency_window is
 'How long an idempotency key stands for the job that it was given with.';
 comment on column pgq.queue.unique_until is
 'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
+comment on column pgq.queue.ordered is
+'Whether the jobs of one key are handed out one at a time, in the order of their commits.';
+comment on column pgq.queue.after_dead_letter is
+'What the jobs of a key do when one of them is dead: continue, or stop until that one is redriven or
+removed.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -1068,7 +1098,9 @@ create table pgq.job (
     label text collate "C",
     last_error text,
     unique_key text collate "C",
-    max_attempts integer
+    max_attempts integer,
+    ordered_key text collate "C",
+    due_at timestamptz
 )
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
@@ -1080,6 +1112,9 @@ create index job_label on pgq.job ((-queue_id), label, priority, visible_at, job
 where label is not null;
 -- Those on their last attempt, who become dead letters when their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
+-- The sum is in no other index: the next of a key is looked for here, and not along all jobs.
+create index job_ordered on pgq.job (queue_id, ordered_key, (job_id + 0))
+where ordered_key is not null;
 
 comment on table pgq.job is 'Jobs not yet finished, narrow: the payload is stored in message.';
 comment on column pgq.job.job_id is 'Its id.';
@@ -1093,7 +1128,8 @@ comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job.last_attempt is
 'Whether this attempt is the last one that was allowed when it was claimed.';
-comment on column pgq.job.visible_at is 'From when on it may be claimed.';
+comment on column pgq.job.visible_at is
+'From when on it may be claimed; infinity: it waits for another one of its key.';
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or given back.';
 comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
@@ -1102,6 +1138,10 @@ comment on column pgq.job.unique_key is
 'The key of which unique_job allows one job in its queue; null: none.';
 comment on column pgq.job.max_attempts is
 'Attempts before it is dead; null: what its queue says.';
+comment on column pgq.job.ordered_key is
+'Its key in an ordered queue; null: none, or the queue is not ordered.';
+comment on column pgq.job.due_at is
+'From when on it may be claimed once it is the first of its ordered_key; null: it does not wait.';
 
 create table pgq.dead_job (
     job_id bigint primary key,
@@ -1115,7 +1155,9 @@ create table pgq.dead_job (
     label text collate "C",
     last_error text,
     unique_key text collate "C",
-    max_attempts integer
+    max_attempts integer,
+    ordered_key text collate "C",
+    stops_key boolean not null default false
 );
 
 create index dead_job_queue on pgq.dead_job (queue_id, died_at);
@@ -1131,6 +1173,42 @@ comment on column pgq.dead_job.last_error is
 comment on column pgq.dead_job.unique_key is
 'The key that it had as a job; it takes it again when it is redriven.';
 comment on column pgq.dead_job.max_attempts is 'See job.';
+comment on column pgq.dead_job.ordered_key is 'See job.';
+comment on column pgq.dead_job.stops_key is
+'Whether the other jobs of its ordered_key wait until it is redriven or removed.';
+
+-- Its row is there as long as the key is taken: by the first unfinished job of the key, which
+-- stands where claims look, by a dead letter that stops the key, or by a note. So it is never
+-- changed, but by a redrive; who enqueues locks it.
+create table pgq.ordered_key (
+    queue_id bigint not null,
+    ordered_key text collate "C" not null,
+    from_id bigint,
+    primary key (queue_id, ordered_key)
+);
+
+comment on table pgq.ordered_key is
+'The keys of ordered queues that have unfinished jobs; without a row the next job of a key is the
+first.';
+comment on column pgq.ordered_key.ordered_key is 'The key.';
+comment on column pgq.ordered_key.from_id is
+'A job that was redriven, and may be the next though its number is lower; null: none.';
+
+create table pgq.ordered_note (
+    queue_id bigint not null,
+    look_at timestamptz not null,
+    ordered_key text collate "C" not null,
+    after_id bigint not null,
+    tries integer not null,
+    primary key (queue_id, look_at, ordered_key)
+);
+
+comment on table pgq.ordered_note is
+'Keys of ordered queues whose next job could not come up yet: an enqueue of the key was under way.';
+comment on column pgq.ordered_note.look_at is 'From when on a claim looks for the next.';
+comment on column pgq.ordered_note.ordered_key is 'The key.';
+comment on column pgq.ordered_note.after_id is 'The job that has ended; the next has a higher id.';
+comment on column pgq.ordered_note.tries is 'How often it was looked for in vain.';
 
 -- Whoever ends a job, or takes its key away, holds the row of the job: so the row here is locked by
 -- nobody else, and nobody waits for it but an enqueue that wants the key.
@@ -1198,6 +1276,7 @@ create table pgq.queue_floor (
     safe_at timestamptz not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
+    note_floor timestamptz,
     primary key (queue_id, label, seq)
 );
 
@@ -1219,6 +1298,8 @@ comment on column pgq.queue_floor.safe_at is
 comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
+comment on column pgq.queue_floor.note_floor is
+'No ordered_note has a lower look_at; null: the queue is not ordered.';
 
 -- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
 create table pgq.effect (
@@ -11864,6 +11945,10 @@ begin
         raise exception 'argument "unique_until" must be finished, claimed or removed'
             using errcode = '22023';
     end if;
+    if _check_queue_settings.settings.after_dead_letter collate "C" not in ('continue', 'stop') then
+        raise exception 'argument "after_dead_letter" must be continue or stop'
+            using errcode = '22023';
+    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;
@@ -11890,6 +11975,373 @@ $$;
 comment on function pgq._check_queue_settings(pgq.queue_info) is
 'Refuses settings that a queue cannot have (22023).';
 
+-- ==== sql/queue/_let_next.sql
+
+create function pgq._let_next(queue_id bigint, ordered_key text, after_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    back_id bigint;
+    number bigint;
+    since timestamptz;
+    expired boolean;
+    sole boolean := false;
+    cleaned boolean := false;
+begin
+    loop
+        select k.from_id
+        into back_id
+        from pgq.ordered_key as k
+        where k.queue_id = _let_next.queue_id
+            and k.ordered_key = _let_next.ordered_key collate "C";
+        -- The queue was dropped.
+        if not found then
+            return true;
+        end if;
+
+        -- The ids of a key are in the order of its commits: what is seen first is the first. What a
+        -- redrive has put back in front is looked for from its id on.
+        select j.job_id, j.due_at, coalesce(j.expires_at <= pgq._clock(), false)
+        into number, since, expired
+        from pgq.job as j
+        where j.queue_id = _let_next.queue_id
+            and j.ordered_key = _let_next.ordered_key collate "C"
+            and j.job_id + 0 > least(_let_next.after_id, back_id - 1)
+        order by j.job_id + 0
+        limit 1;
+
+        if not found then
+            -- An older snapshot cannot tell.
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                return false;
+            end if;
+
+            if sole then
+                delete from pgq.ordered_key as k
+                where k.queue_id = _let_next.queue_id
+                    and k.ordered_key = _let_next.ordered_key collate "C";
+                return true;
+            end if;
+
+            -- Somebody may be enqueuing the next, and have committed since. If not yet, nobody
+            -- waits for him here.
+            perform
+            from pgq.ordered_key as k
+            where k.queue_id = _let_next.queue_id
+                and k.ordered_key = _let_next.ordered_key collate "C"
+            for update skip locked;
+            if not found then
+                return false;
+            end if;
+            sole := true;
+            continue;
+        end if;
+
+        exit when not expired or cleaned or since is null;
+
+        -- Not one after the other, each by a cleanup.
+        perform
+        from pgq._expire_jobs(
+            array(
+                select j.job_id
+                from pgq.job as j
+                where j.queue_id = _let_next.queue_id
+                    and j.ordered_key = _let_next.ordered_key collate "C"
+                    and j.job_id + 0 >= number
+                    and j.due_at is not null
+                order by j.job_id + 0
+                limit 1000
+            ),
+            pgq._clock()
+        );
+        cleaned := true;
+    end loop;
+
+    -- It is where claims look already.
+    if since is null then
+        return true;
+    end if;
+
+    -- Whoever cancels or moves it has the row: that may take long, or be rolled back.
+    perform
+    from pgq.job as j
+    where j.job_id = number
+        and j.due_at is not null
+    for update skip locked;
+    if not found then
+        return false;
+    end if;
+
+    -- The clock is read behind the lock: by then this transaction has its id, on which the floor
+    -- relies.
+    with gone as (
+        delete from pgq.job as j
+        where j.job_id = number
+        returning j.*
+    )
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        label,
+        last_error,
+        unique_key,
+        max_attempts,
+        ordered_key
+    )
+    select
+        g.job_id,
+        g.queue_id,
+        g.partition_id,
+        g.log_offset,
+        g.expires_at,
+        greatest(g.due_at, pgq._clock()),
+        g.segment,
+        g.attempt,
+        g.priority,
+        g.label,
+        g.last_error,
+        g.unique_key,
+        g.max_attempts,
+        g.ordered_key
+    from gone as g;
+
+    if back_id is not null then
+        perform
+        from pgq.ordered_key as k
+        where k.queue_id = _let_next.queue_id
+            and k.ordered_key = _let_next.ordered_key collate "C"
+            and k.from_id = back_id
+        for no key update skip locked;
+        if found then
+            update pgq.ordered_key as k
+            set from_id = null
+            where k.queue_id = _let_next.queue_id
+                and k.ordered_key = _let_next.ordered_key collate "C";
+        end if;
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq._let_next(bigint, text, bigint) is
+'Brings up the next job of an ordered key, whose first one has ended, to where claims look, or lets
+the key go when there is none. after_id: the one that has ended. False: that cannot be told yet, and
+has to be noted.';
+
+-- ==== sql/queue/_free_keys.sql
+
+create function pgq._free_keys(ended pgq._ended_job[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    gone record;
+begin
+    delete from pgq.unique_job as u
+    where u.job_id = any(array(
+        select e.job_id
+        from unnest(_free_keys.ended) as e
+        where e.unique_key is not null
+    ));
+
+    for gone in
+        select e.queue_id, e.ordered_key, e.job_id
+        from unnest(_free_keys.ended) as e
+        where e.ordered_key is not null
+        order by e.queue_id, e.ordered_key
+    loop
+        continue when pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
+
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0);
+    end loop;
+end
+$$;
+
+comment on function pgq._free_keys(pgq._ended_job[]) is
+'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys.
+The caller has locked their rows, or removed them.';
+
+-- ==== sql/queue/_settle_notes.sql
+
+create function pgq._settle_notes(
+    queue_id bigint,
+    note_floor timestamptz,
+    moment timestamptz,
+    max_notes integer
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    note pgq.ordered_note;
+    settled integer := 0;
+begin
+    for note in
+        select n.*
+        from pgq.ordered_note as n
+        where n.queue_id = _settle_notes.queue_id
+            and n.look_at between _settle_notes.note_floor and _settle_notes.moment
+        order by n.look_at
+        limit _settle_notes.max_notes
+        for update skip locked
+    loop
+        delete from pgq.ordered_note as n
+        where n.queue_id = note.queue_id
+            and n.look_at = note.look_at
+            and n.ordered_key = note.ordered_key;
+
+        if pgq._let_next(note.queue_id, note.ordered_key, note.after_id) then
+            settled := settled + 1;
+            continue;
+        end if;
+
+        -- Those that an open transaction holds up must not stand in the way of others.
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        values (
+            note.queue_id,
+            pgq._clock() + least(interval '10 milliseconds' * 2 ^ note.tries, interval '1 second'),
+            note.ordered_key,
+            note.after_id,
+            least(note.tries + 1, 10)
+        );
+    end loop;
+
+    return settled;
+end
+$$;
+
+comment on function pgq._settle_notes(bigint, timestamptz, timestamptz, integer) is
+'Brings up the next jobs of noted keys of an ordered queue, for so many notes at most, and returns
+how many were settled; the others are looked at later.';
+
+-- ==== sql/queue/_join_order.sql
+
+create function pgq._join_order(queue_id bigint, ordered_keys text[])
+returns text[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wish text collate "C";
+    free text[] := '{}';
+begin
+    if exists (
+        select
+        from unnest(_join_order.ordered_keys) as w (ordered_key)
+        where length(w.ordered_key) > 255
+    )
+    then
+        raise exception 'argument "key" must have at most 255 characters'
+            using errcode = '22023',
+                detail = 'The queue is ordered.';
+    end if;
+
+    -- One after the other, in the order of the keys: who waits for one has none behind it. It waits
+    -- for whoever adds a job of the key, or has just ended the last one. Above READ COMMITTED it
+    -- raises 40001 where the snapshot does not show whether the key is taken.
+    for wish in
+        select distinct w.ordered_key collate "C" as ordered_key
+        from unnest(_join_order.ordered_keys) as w (ordered_key)
+        where w.ordered_key is not null
+        order by ordered_key
+    loop
+        loop
+            perform
+            from pgq.ordered_key as k
+            where k.queue_id = _join_order.queue_id
+                and k.ordered_key = wish
+            for no key update;
+            exit when found;
+
+            insert into pgq.ordered_key (queue_id, ordered_key)
+            values (_join_order.queue_id, wish)
+            on conflict do nothing;
+            if found then
+                free := free || wish;
+                exit;
+            end if;
+        end loop;
+    end loop;
+
+    return free;
+end
+$$;
+
+comment on function pgq._join_order(bigint, text[]) is
+'Locks keys of an ordered queue until the transaction ends, and returns those that were free: the
+caller has to give them a first job, or let them go. Ids that are taken from now on are in the order
+of the commits.';
+
+-- ==== sql/queue/_turns.sql
+
+create function pgq._turns(
+    queue_id bigint,
+    ordered_keys text[],
+    free text[],
+    after_id bigint
+)
+returns boolean[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._free_keys(array(
+        select row(
+            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id')),
+            _turns.queue_id,
+            null,
+            f.ordered_key
+        )::pgq._ended_job
+        from (
+            select unnest(_turns.free) as ordered_key
+            except
+            select unnest(_turns.ordered_keys)
+        ) as f
+    ));
+
+    return array(
+        select
+            w.ordered_key is not null
+            and (
+                f.ordered_key is null
+                or row_number() over (partition by w.ordered_key order by w.place) > 1
+            )
+        from unnest(_turns.ordered_keys) with ordinality as w (ordered_key, place)
+        left join unnest(_turns.free) as f (ordered_key)
+            on f.ordered_key collate "C" = w.ordered_key collate "C"
+        order by w.place
+    );
+end
+$$;
+
+comment on function pgq._turns(bigint, text[], text[], bigint) is
+'Which of new jobs, in the order of their ids, wait for another one of their key. free: what
+_join_order returned; those that get none of these jobs are let go, or go to the next that has a
+higher id than after_id; null: than all.';
+
 -- ==== sql/queue/_queue_info.sql
 
 create function pgq._queue_info(queue text)
@@ -11915,7 +12367,9 @@ select
     q.created_at,
     q.updated_at,
     q.idempotency_window,
-    q.unique_until
+    q.unique_until,
+    q.ordered,
+    q.after_dead_letter
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -11983,24 +12437,6 @@ comment on function pgq._note_leftover_jobs(bigint, bigint, interval, interval) 
 'Notes that a queue that has a retention now, or was dropped, may have stored jobs without one, to
 be removed after that time; or, without a retention, takes such notes back.';
 
--- ==== sql/queue/_free_keys.sql
-
-create function pgq._free_keys(job_ids bigint[])
-returns void
-language plpgsql
-volatile
-parallel unsafe
-as $$
-#variable_conflict use_column
-begin
-    delete from pgq.unique_job as u
-    where u.job_id = any(_free_keys.job_ids);
-end
-$$;
-
-comment on function pgq._free_keys(bigint[]) is
-'Takes their unique keys from jobs, whose rows the caller has locked.';
-
 -- ==== sql/queue/create_queue.sql
 
 create function pgq.create_queue(
@@ -12017,6 +12453,8 @@ create function pgq.create_queue(
     notify boolean default null,
     idempotency_window interval default null,
     unique_until text default null,
+    ordered boolean default null,
+    after_dead_letter text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -12064,6 +12502,8 @@ begin
     settings.notify := coalesce(create_queue.notify, false);
     settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
     settings.unique_until := coalesce(create_queue.unique_until, 'finished');
+    settings.ordered := coalesce(create_queue.ordered, false);
+    settings.after_dead_letter := coalesce(create_queue.after_dead_letter, 'continue');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -12095,7 +12535,9 @@ begin
                 'archive', create_queue.archive,
                 'notify', create_queue.notify,
                 'idempotency_window', create_queue.idempotency_window,
-                'unique_until', create_queue.unique_until
+                'unique_until', create_queue.unique_until,
+                'ordered', create_queue.ordered,
+                'after_dead_letter', create_queue.after_dead_letter
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -12123,7 +12565,9 @@ begin
         created_at,
         updated_at,
         idempotency_window,
-        unique_until
+        unique_until,
+        ordered,
+        after_dead_letter
     )
     values (
         settings.queue,
@@ -12143,7 +12587,9 @@ begin
         pgq._clock(),
         pgq._clock(),
         settings.idempotency_window,
-        settings.unique_until
+        settings.unique_until,
+        settings.ordered,
+        settings.after_dead_letter
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -12166,6 +12612,8 @@ begin
             create_queue.notify,
             create_queue.idempotency_window,
             create_queue.unique_until,
+            create_queue.ordered,
+            create_queue.after_dead_letter,
             create_queue.no_limit
         ) as c;
         return;
@@ -12183,7 +12631,8 @@ begin
         recorded_at,
         safe_at,
         candidate_at,
-        candidate_xid
+        candidate_xid,
+        note_floor
     )
     values (
         new_id,
@@ -12194,7 +12643,8 @@ begin
         '-infinity',
         '-infinity',
         '-infinity',
-        '0'
+        '0',
+        case when settings.ordered then '-infinity'::timestamptz end
     );
 
     return query
@@ -12217,6 +12667,8 @@ comment on function pgq.create_queue(
     boolean,
     interval,
     text,
+    boolean,
+    text,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -12233,9 +12685,14 @@ how long an idempotency key stands for the job that it was given with, from 1 se
 default 1 day; queues and topics with one window share their storage. unique_until: how long a job
 keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
 purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter
-does so too, until it is redriven and finished, or purged, or removed by retention. no_limit: names
-of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
-each start of an application, settings that are not given are not compared.
+does so too, until it is redriven and finished, or purged, or removed by retention. ordered: jobs of
+one key are handed out one at a time, in the order in which their enqueues were committed, whatever
+their priorities and delays; those without a key never wait; off by default, and fixed. What the
+next job waits for is that the one before is finished, cancelled, expired, purged or dead.
+after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
+the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit:
+names of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -12256,6 +12713,7 @@ create function pgq.alter_queue(
     notify boolean default null,
     idempotency_window interval default null,
     unique_until text default null,
+    after_dead_letter text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -12315,6 +12773,9 @@ begin
         alter_queue.idempotency_window, settings.idempotency_window
     );
     settings.unique_until := coalesce(alter_queue.unique_until, settings.unique_until);
+    settings.after_dead_letter := coalesce(
+        alter_queue.after_dead_letter, settings.after_dead_letter
+    );
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -12343,6 +12804,7 @@ begin
         notify = settings.notify,
         idempotency_window = settings.idempotency_window,
         unique_until = settings.unique_until,
+        after_dead_letter = settings.after_dead_letter,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
@@ -12381,6 +12843,7 @@ comment on function pgq.alter_queue(
     boolean,
     interval,
     text,
+    text,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
@@ -12388,9 +12851,10 @@ See create_queue for the settings. no_limit lifts settings: max_attempts, job_tt
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
 lowered max_attempts already become dead letters, but for those that were enqueued with one of their
 own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
-it. Where there was no retention before, what is finished is kept for the new one from now on. A new
-idempotency_window counts for keys noted before as well, from when each was noted; but what was
-noted by a shorter one is forgotten when that ends.
+it; after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. Where there was
+no retention before, what is finished is kept for the new one from now on. A new idempotency_window
+counts for keys noted before as well, from when each was noted; but what was noted by a shorter one
+is forgotten when that ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -12464,6 +12928,17 @@ begin
     end loop;
     delete from pgq.unique_job as u
     where u.queue_id = target.queue_id;
+    delete from pgq.ordered_note as n
+    where n.queue_id = target.queue_id;
+    -- What somebody has locked is left to cleanup.
+    delete from pgq.ordered_key as k
+    where k.queue_id = target.queue_id
+        and k.ordered_key = any(array(
+            select l.ordered_key
+            from pgq.ordered_key as l
+            where l.queue_id = target.queue_id
+            for update skip locked
+        ));
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 
@@ -12592,8 +13067,8 @@ declare
     newest_id bigint;
     gone bigint;
     removed bigint := 0;
-    freed bigint[];
-    keyed bigint[] := '{}';
+    freed pgq._ended_job[];
+    keyed pgq._ended_job[] := '{}';
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -12641,10 +13116,20 @@ begin
                 delete from pgq.job as j
                 using doomed as d
                 where j.job_id = d.job_id
-                returning j.job_id, j.unique_key
+                returning
+                    j.job_id,
+                    j.queue_id,
+                    j.unique_key,
+                    case when j.due_at is null then j.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(
+                    row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job
+                ) filter (
+                    where p.unique_key is not null or p.ordered_key is not null
+                )
             into gone, freed
             from purged as p;
             removed := removed + gone;
@@ -12657,10 +13142,17 @@ begin
                 delete from pgq.dead_job as d
                 where d.job_id = purge_queue.job_id
                     and d.queue_id + 0 = target_id
-                returning d.job_id, d.unique_key
+                returning
+                    d.job_id,
+                    d.queue_id,
+                    d.unique_key,
+                    case when d.stops_key then d.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job)
+                    filter (where p.unique_key is not null or p.ordered_key is not null)
             into gone, freed
             from purged as p;
         else
@@ -12678,10 +13170,17 @@ begin
                 delete from pgq.dead_job as d
                 using doomed as g
                 where d.job_id = g.job_id
-                returning d.job_id, d.unique_key
+                returning
+                    d.job_id,
+                    d.queue_id,
+                    d.unique_key,
+                    case when d.stops_key then d.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job)
+                    filter (where p.unique_key is not null or p.ordered_key is not null)
             into gone, freed
             from purged as p;
         end if;
@@ -13091,6 +13590,9 @@ declare
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
+    turn_key text;
+    turn_at timestamptz;
+    free text[];
     added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -13162,6 +13664,7 @@ begin
         and enqueue.run_at is null
         and enqueue.unique_key is null
         and not q.notify
+        and not q.ordered
     into
         target_id,
         store_id,
@@ -13179,6 +13682,14 @@ begin
         if target_id is null then
             perform pgq._fail_unknown_queue(enqueue.queue collate "C");
         end if;
+        if enqueue.key is not null
+            and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
+        then
+            turn_key := enqueue.key;
+            free := pgq._join_order(target_id, array[turn_key]);
+            added.job_id := nextval('pgq.job_id');
+            moment := pgq._clock();
+        end if;
         if enqueue.delay is not null or enqueue.run_at is not null then
             due_at := pgq._due_at(
                 enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
@@ -13189,10 +13700,17 @@ begin
                 target_id, enqueue.unique_key collate "C", added.job_id, true
             );
             if holder_id <> added.job_id then
+                if turn_key is not null then
+                    perform pgq._turns(target_id, null, free, null);
+                end if;
                 return query
                 select holder_id, true;
                 return;
             end if;
+        end if;
+        if turn_key is not null and cardinality(free) = 0 then
+            turn_at := coalesce(due_at, moment + queue_delay);
+            due_at := 'infinity';
         end if;
         -- Heard when this transaction commits.
         perform pg_notify('pgq_queue', q.queue)
@@ -13213,7 +13731,9 @@ begin
         priority,
         label,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     values (
         added.job_id,
@@ -13227,7 +13747,9 @@ begin
         coalesce(enqueue.priority, 0),
         enqueue.label,
         enqueue.unique_key,
-        enqueue.max_attempts
+        enqueue.max_attempts,
+        turn_key,
+        turn_at
     );
 
     if leaf = 0 then
@@ -13513,6 +14035,9 @@ are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters)
 has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
 long a job keeps others out is the queue''s unique_until. An enqueue of the same key in another
 transaction is waited for. max_attempts: of this job, instead of what the queue says now or later.
+In an ordered queue the jobs of one key, of at most 255 characters, are handed out one after the
+other in the order of their commits, and an enqueue of a key waits for the transactions that have
+enqueued one of it and are open.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';
@@ -13557,6 +14082,10 @@ declare
     size integer;
     ids bigint[];
     holders bigint[];
+    ordered boolean;
+    free text[];
+    turn_keys text[];
+    turns boolean[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -13609,8 +14138,8 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
-    into target_id, store_id, leaf, queue_delay, ttl, notify
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify, q.ordered
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
@@ -13624,6 +14153,11 @@ begin
         from pgq.queue as q
         where q.queue = enqueue_batch.queue collate "C"
         for share;
+    end if;
+
+    -- Before the ids are taken.
+    if ordered then
+        free := pgq._join_order(target_id, enqueue_batch.keys);
     end if;
 
     moment := pgq._clock();
@@ -13686,6 +14220,11 @@ begin
             where b.job_id = b.holder_id;
             notify := notify and cardinality(ids) > 0;
         end if;
+    end if;
+
+    if ordered then
+        turn_keys := enqueue_batch.keys;
+        turns := pgq._turns(target_id, turn_keys, free, null);
     end if;
 
     if leaf = 0 then
@@ -13948,7 +14487,9 @@ begin
         priority,
         label,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     select
         b.job_id,
@@ -13956,18 +14497,22 @@ begin
         store_id,
         b.job_id,
         moment + ttl,
-        visible_at,
+        case when b.waits then 'infinity' else visible_at end,
         leaf,
         0,
         coalesce(enqueue_batch.priority, 0),
         b.label,
         b.unique_key,
-        enqueue_batch.max_attempts
+        enqueue_batch.max_attempts,
+        b.turn_key,
+        case when b.waits then visible_at end
     from (
         select
             unnest(ids) as job_id,
             unnest(enqueue_batch.labels) as label,
-            unnest(enqueue_batch.unique_keys) as unique_key
+            unnest(enqueue_batch.unique_keys) as unique_key,
+            unnest(turn_keys) as turn_key,
+            unnest(turns) as waits
     ) as b;
 
     return query
@@ -13999,7 +14544,8 @@ Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, ide
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
 of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
 job (see enqueue), be it of a job further in front in the array, is not added, and its row has the
-id of the job that it repeats. An empty array adds nothing.
+id of the job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key
+follow each other in the order of the array.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';
@@ -14015,7 +14561,7 @@ as $$
 #variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
-    freed bigint[];
+    freed pgq._ended_job[];
 begin
     with gone as (
         delete from pgq.job as j
@@ -14036,7 +14582,9 @@ begin
             label,
             last_error,
             unique_key,
-            max_attempts
+            max_attempts,
+            ordered_key,
+            stops_key
         )
         select
             g.job_id,
@@ -14057,19 +14605,41 @@ begin
                 else concat_ws(E'\n', g.last_error, ran_out)
             end,
             g.unique_key,
-            g.max_attempts
+            g.max_attempts,
+            g.ordered_key,
+            g.ordered_key is not null
+            and coalesce(
+                (
+                    select q.after_dead_letter = 'stop'
+                    from pgq.queue as q
+                    where q.queue_id = g.queue_id
+                ),
+                false
+            )
         from gone as g
+        returning job_id, queue_id, unique_key, ordered_key, stops_key
     )
 
-    select array_agg(g.job_id)
+    select
+        array_agg(
+            row(
+                b.job_id,
+                b.queue_id,
+                case
+                    when (
+                        select q.unique_until
+                        from pgq.queue as q
+                        where q.queue_id = b.queue_id
+                    ) is distinct from 'removed'
+                        then b.unique_key
+                end,
+                case when not b.stops_key then b.ordered_key end
+            )::pgq._ended_job
+        )
     into freed
-    from gone as g
-    where g.unique_key is not null
-        and (
-            select q.unique_until
-            from pgq.queue as q
-            where q.queue_id = g.queue_id
-        ) is distinct from 'removed';
+    from buried as b
+    where b.unique_key is not null
+        or b.ordered_key is not null;
 
     if freed is not null then
         perform pgq._free_keys(freed);
@@ -14182,6 +14752,50 @@ comment on function pgq._free_claimed(bigint[]) is
 'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
 claimed.';
 
+-- ==== sql/queue/_expire_front.sql
+
+create function pgq._expire_front(
+    queue_id bigint,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    moment timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    expired_ids bigint[];
+begin
+    expired_ids := array(
+        select k.job_id
+        from unnest(_expire_front.floor_times, _expire_front.floor_ids) with ordinality
+            as f (floor_time, floor_id, place)
+        cross join lateral (
+            select j.job_id, j.expires_at
+            from pgq.job as j
+            where j.queue_id = _expire_front.queue_id
+                and j.priority = f.place - 1
+                and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
+                and j.visible_at <= _expire_front.moment
+            order by j.visible_at, j.job_id
+            limit 100
+        ) as k
+        where k.expires_at <= _expire_front.moment
+    );
+
+    if cardinality(expired_ids) > 0 then
+        perform
+        from pgq._expire_jobs(expired_ids, _expire_front.moment);
+    end if;
+end
+$$;
+
+comment on function pgq._expire_front(bigint, timestamptz[], bigint[], timestamptz) is
+'Removes expired jobs of an ordered queue that stand before all others: they hold up their keys.';
+
 -- ==== sql/queue/_lock_floor.sql
 
 create function pgq._lock_floor(queue_id bigint)
@@ -14256,6 +14870,7 @@ begin
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
+        state.note_floor := case when state.note_floor is not null then '-infinity' end;
         state.candidate_at := begun_at;
         state.candidate_xid := pg_current_xact_id();
     end if;
@@ -14308,6 +14923,22 @@ begin
         limit 1
     ) as j on true;
 
+    if state.note_floor < state.safe_at then
+        -- The notes of an ordered queue, in the same way.
+        state.note_floor := coalesce(
+            (
+                select n.look_at
+                from pgq.ordered_note as n
+                where n.queue_id = _raise_floor.queue_id
+                    and n.look_at >= state.note_floor
+                    and n.look_at < state.safe_at
+                order by n.look_at
+                limit 1
+            ),
+            state.safe_at
+        );
+    end if;
+
     insert into pgq.queue_floor (
         queue_id,
         label,
@@ -14318,7 +14949,8 @@ begin
         recorded_at,
         safe_at,
         candidate_at,
-        candidate_xid
+        candidate_xid,
+        note_floor
     )
     values (
         _raise_floor.queue_id,
@@ -14330,7 +14962,8 @@ begin
         _raise_floor.moment,
         state.safe_at,
         state.candidate_at,
-        state.candidate_xid
+        state.candidate_xid,
+        state.note_floor
     );
 
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
@@ -14540,6 +15173,8 @@ declare
     last integer;
     leaf integer;
     raising boolean;
+    ordered boolean;
+    noted_from timestamptz;
 begin
     perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
     perform pgq._check_label(_claim_jobs.label);
@@ -14549,6 +15184,8 @@ begin
         coalesce(_claim_jobs.lease, q.lease),
         coalesce(q.max_attempts, 2147483647),
         q.paused,
+        q.ordered,
+        f.note_floor,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -14558,13 +15195,15 @@ begin
         keep,
         most_attempts,
         paused,
+        ordered,
+        noted_from,
         common_times,
         common_ids,
         common_raised_at,
         era
     from pgq.queue as q
     cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch
+        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch, g.note_floor
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
             and g.label = ''
@@ -14576,6 +15215,7 @@ begin
     if target_id is null
         or paused
         or wanted = 0
+        or ordered
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
@@ -14591,6 +15231,16 @@ begin
             from pgq.queue as q
             where q.queue_id = target_id
             for share;
+        end if;
+        if ordered then
+            -- What comes up now is due now.
+            perform pgq._settle_notes(
+                target_id,
+                case when common_raised_at > moment then '-infinity' else noted_from end,
+                moment,
+                wanted
+            );
+            moment := pgq._clock();
         end if;
     end if;
 
@@ -14720,6 +15370,9 @@ begin
     then
         perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
     end if;
+    if ordered and (raising or cardinality(places) < wanted or places is null) then
+        perform pgq._expire_front(target_id, common_times, common_ids, moment);
+    end if;
 
     -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
     -- The clock is read behind the locks: by now this transaction has its id, on which the floor
@@ -14759,7 +15412,8 @@ begin
                     label,
                     last_error,
                     unique_key,
-                    max_attempts
+                    max_attempts,
+                    ordered_key
                 )
                 select
                     g.job_id,
@@ -14776,7 +15430,8 @@ begin
                     g.label,
                     g.last_error,
                     g.unique_key,
-                    g.max_attempts
+                    g.max_attempts,
+                    g.ordered_key
                 from gone as g
             )
 
@@ -14821,7 +15476,8 @@ begin
                     label,
                     last_error,
                     unique_key,
-                    max_attempts
+                    max_attempts,
+                    ordered_key
                 )
                 select
                     g.job_id,
@@ -14838,7 +15494,8 @@ begin
                     g.label,
                     g.last_error,
                     g.unique_key,
-                    g.max_attempts
+                    g.max_attempts,
+                    g.ordered_key
                 from gone as g
             )
 
@@ -14884,7 +15541,8 @@ begin
                         label,
                         last_error,
                         unique_key,
-                        max_attempts
+                        max_attempts,
+                        ordered_key
                     )
                     select
                         g.job_id,
@@ -14901,7 +15559,8 @@ begin
                         g.label,
                         g.last_error,
                         g.unique_key,
-                        g.max_attempts
+                        g.max_attempts,
+                        g.ordered_key
                     from gone as g
                 )
 
@@ -14946,7 +15605,8 @@ begin
                         label,
                         last_error,
                         unique_key,
-                        max_attempts
+                        max_attempts,
+                        ordered_key
                     )
                     select
                         g.job_id,
@@ -14963,7 +15623,8 @@ begin
                         g.label,
                         g.last_error,
                         g.unique_key,
-                        g.max_attempts
+                        g.max_attempts,
+                        g.ordered_key
                     from gone as g
                 )
 
@@ -15011,7 +15672,8 @@ begin
                             label,
                             last_error,
                             unique_key,
-                            max_attempts
+                            max_attempts,
+                            ordered_key
                         )
                         select
                             g.job_id,
@@ -15028,7 +15690,8 @@ begin
                             g.label,
                             g.last_error,
                             g.unique_key,
-                            g.max_attempts
+                            g.max_attempts,
+                            g.ordered_key
                         from gone as g
                     )
 
@@ -15073,7 +15736,8 @@ begin
                             label,
                             last_error,
                             unique_key,
-                            max_attempts
+                            max_attempts,
+                            ordered_key
                         )
                         select
                             g.job_id,
@@ -15090,7 +15754,8 @@ begin
                             g.label,
                             g.last_error,
                             g.unique_key,
-                            g.max_attempts
+                            g.max_attempts,
+                            g.ordered_key
                         from gone as g
                     )
 
@@ -15137,7 +15802,8 @@ begin
                             label,
                             last_error,
                             unique_key,
-                            max_attempts
+                            max_attempts,
+                            ordered_key
                         )
                         select
                             g.job_id,
@@ -15154,7 +15820,8 @@ begin
                             g.label,
                             g.last_error,
                             g.unique_key,
-                            g.max_attempts
+                            g.max_attempts,
+                            g.ordered_key
                         from gone as g
                     )
 
@@ -15199,7 +15866,8 @@ begin
                             label,
                             last_error,
                             unique_key,
-                            max_attempts
+                            max_attempts,
+                            ordered_key
                         )
                         select
                             g.job_id,
@@ -15216,7 +15884,8 @@ begin
                             g.label,
                             g.last_error,
                             g.unique_key,
-                            g.max_attempts
+                            g.max_attempts,
+                            g.ordered_key
                         from gone as g
                     )
 
@@ -15266,7 +15935,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -15283,7 +15953,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -15328,7 +15999,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -15345,7 +16017,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -15392,7 +16065,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -15409,7 +16083,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -15454,7 +16129,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -15471,7 +16147,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -15520,7 +16197,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -15537,7 +16215,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -15582,7 +16261,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -15599,7 +16279,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -15646,7 +16327,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -15663,7 +16345,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -15708,7 +16391,8 @@ begin
                                 label,
                                 last_error,
                                 unique_key,
-                                max_attempts
+                                max_attempts,
+                                ordered_key
                             )
                             select
                                 g.job_id,
@@ -15725,7 +16409,8 @@ begin
                                 g.label,
                                 g.last_error,
                                 g.unique_key,
-                                g.max_attempts
+                                g.max_attempts,
+                                g.ordered_key
                             from gone as g
                         )
 
@@ -15773,7 +16458,8 @@ begin
                         label,
                         last_error,
                         unique_key,
-                        max_attempts
+                        max_attempts,
+                        ordered_key
                     )
                     select
                         g.job_id,
@@ -15790,7 +16476,8 @@ begin
                         g.label,
                         g.last_error,
                         g.unique_key,
-                        g.max_attempts
+                        g.max_attempts,
+                        g.ordered_key
                     from gone as g
                 )
 
@@ -15893,7 +16580,8 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
+        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null
+        and not q.paused and not q.ordered
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";
@@ -16530,7 +17218,9 @@ begin
             select
                 array_agg(g.job_id),
                 array_agg(row(g.*)::pgq.job) filter (
-                    where (archive and g.segment <> 0) or g.unique_key is not null
+                    where (archive and g.segment <> 0)
+                    or g.unique_key is not null
+                    or g.ordered_key is not null
                 )
             from gone as g
             into ended, others;
@@ -16576,7 +17266,9 @@ begin
             select
                 array_agg(g.job_id),
                 array_agg(row(g.*)::pgq.job) filter (
-                    where (archive and g.segment <> 1) or g.unique_key is not null
+                    where (archive and g.segment <> 1)
+                    or g.unique_key is not null
+                    or g.ordered_key is not null
                 )
             from gone as g
             into ended, others;
@@ -16623,7 +17315,9 @@ begin
                 select
                     array_agg(g.job_id),
                     array_agg(row(g.*)::pgq.job) filter (
-                        where (archive and g.segment <> 2) or g.unique_key is not null
+                        where (archive and g.segment <> 2)
+                        or g.unique_key is not null
+                        or g.ordered_key is not null
                     )
                 from gone as g
                 into ended, others;
@@ -16669,7 +17363,9 @@ begin
                 select
                     array_agg(g.job_id),
                     array_agg(row(g.*)::pgq.job) filter (
-                        where (archive and g.segment <> 3) or g.unique_key is not null
+                        where (archive and g.segment <> 3)
+                        or g.unique_key is not null
+                        or g.ordered_key is not null
                     )
                 from gone as g
                 into ended, others;
@@ -16718,7 +17414,9 @@ begin
                     select
                         array_agg(g.job_id),
                         array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 4) or g.unique_key is not null
+                            where (archive and g.segment <> 4)
+                            or g.unique_key is not null
+                            or g.ordered_key is not null
                         )
                     from gone as g
                     into ended, others;
@@ -16764,7 +17462,9 @@ begin
                     select
                         array_agg(g.job_id),
                         array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 5) or g.unique_key is not null
+                            where (archive and g.segment <> 5)
+                            or g.unique_key is not null
+                            or g.ordered_key is not null
                         )
                     from gone as g
                     into ended, others;
@@ -16812,7 +17512,9 @@ begin
                     select
                         array_agg(g.job_id),
                         array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 6) or g.unique_key is not null
+                            where (archive and g.segment <> 6)
+                            or g.unique_key is not null
+                            or g.ordered_key is not null
                         )
                     from gone as g
                     into ended, others;
@@ -16858,7 +17560,9 @@ begin
                     select
                         array_agg(g.job_id),
                         array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 7) or g.unique_key is not null
+                            where (archive and g.segment <> 7)
+                            or g.unique_key is not null
+                            or g.ordered_key is not null
                         )
                     from gone as g
                     into ended, others;
@@ -16909,7 +17613,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 8) or g.unique_key is not null
+                                where (archive and g.segment <> 8)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -16955,7 +17661,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 9) or g.unique_key is not null
+                                where (archive and g.segment <> 9)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -17003,7 +17711,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 10) or g.unique_key is not null
+                                where (archive and g.segment <> 10)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -17049,7 +17759,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 11) or g.unique_key is not null
+                                where (archive and g.segment <> 11)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -17099,7 +17811,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 12) or g.unique_key is not null
+                                where (archive and g.segment <> 12)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -17145,7 +17859,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 13) or g.unique_key is not null
+                                where (archive and g.segment <> 13)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -17193,7 +17909,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 14) or g.unique_key is not null
+                                where (archive and g.segment <> 14)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -17239,7 +17957,9 @@ begin
                         select
                             array_agg(g.job_id),
                             array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 15) or g.unique_key is not null
+                                where (archive and g.segment <> 15)
+                                or g.unique_key is not null
+                                or g.ordered_key is not null
                             )
                         from gone as g
                         into ended, others;
@@ -17289,7 +18009,9 @@ begin
                 select
                     array_agg(g.job_id),
                     array_agg(row(g.*)::pgq.job) filter (
-                        where ($6 and g.segment <> %1$s) or g.unique_key is not null
+                        where ($6 and g.segment <> %1$s)
+                        or g.unique_key is not null
+                        or g.ordered_key is not null
                     )
                 from gone as g
             $leaf$, leaf)
@@ -17329,9 +18051,10 @@ begin
                 and o.segment <> leaf;
 
             perform pgq._free_keys(array(
-                select o.job_id
+                select row(o.job_id, o.queue_id, o.unique_key, o.ordered_key)::pgq._ended_job
                 from unnest(others) as o
                 where o.unique_key is not null
+                    or o.ordered_key is not null
             ));
         end if;
 
@@ -17454,7 +18177,8 @@ begin
         pgq._clock(),
         coalesce(finish_and_claim.max_jobs, 1) = 1
         and finish_and_claim.label is null
-        and not q.paused,
+        and not q.paused
+        and not q.ordered,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -17462,11 +18186,12 @@ begin
     where q.queue = finish_and_claim.queue collate "C";
 
     if cardinality(finish_and_claim.job_ids) = 1 then
-        -- Not one that has a unique key, which _finish takes away as well.
+        -- Not one that has a unique or an ordered key, of which _finish knows.
         delete from pgq.job as j
         where j.job_id = finish_and_claim.job_ids[1]
             and j.lease_token = finish_and_claim.lease_token
             and j.unique_key is null
+            and j.ordered_key is null
         returning
             j.queue_id,
             j.segment,
@@ -18457,11 +19182,12 @@ declare
     own_store_id bigint;
 begin
     -- What _finish does for many, in plain statements: for one job they take less time.
-    -- Not one that has a unique key, which _finish takes away as well.
+    -- Not one that has a unique or an ordered key, of which _finish knows.
     delete from pgq.job as j
     where j.job_id = ack.job_id
         and j.lease_token = ack.lease_token
         and j.unique_key is null
+        and j.ordered_key is null
     returning
         j.queue_id,
         j.segment,
@@ -18941,8 +19667,9 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the job has a unique key, or that the row was replaced by a new one
-    -- while this statement waited: by a heartbeat of the same worker, say. _finish looks again.
+    -- Not found may mean that the job has a unique or an ordered key, or that the row was replaced
+    -- by a new one while this statement waited: by a heartbeat of the same worker, say. _finish
+    -- looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (
         select
@@ -19205,7 +19932,8 @@ begin
                 label,
                 last_error,
                 unique_key,
-                max_attempts
+                max_attempts,
+                ordered_key
             )
             select
                 g.job_id,
@@ -19231,7 +19959,8 @@ begin
                 g.label,
                 coalesce(_nack.error, g.last_error),
                 g.unique_key,
-                g.max_attempts
+                g.max_attempts,
+                g.ordered_key
             from gone as g
             returning
                 job_id,
@@ -19531,8 +20260,14 @@ begin
     where q.queue_id = gone.queue_id
         and q.archive;
 
-    if gone.unique_key is not null then
-        perform pgq._free_keys(array[gone.job_id]);
+    if gone.due_at is not null then
+        -- It waited for another one of its key.
+        gone.ordered_key := null;
+    end if;
+    if gone.unique_key is not null or gone.ordered_key is not null then
+        perform pgq._free_keys(array[
+            row(gone.job_id, gone.queue_id, gone.unique_key, gone.ordered_key)::pgq._ended_job
+        ]);
     end if;
     return true;
 end
@@ -19586,10 +20321,11 @@ begin
         else
             info.state := case
                 when held.expires_at <= moment then 'expired'
+                when held.due_at is not null then 'waiting'
                 when held.visible_at <= moment then 'ready'
                 else 'delayed'
             end;
-            info.due_at := held.visible_at;
+            info.due_at := coalesce(held.due_at, held.visible_at);
         end if;
     else
         select
@@ -19783,9 +20519,9 @@ $$;
 
 comment on function pgq.get_job(bigint) is
 'A job that is not finished, or a dead letter, with its content; no row when there is none.
-state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
-here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
-there, since an index on it would cost every ack.
+state: ready, leased, delayed, waiting (for another one of its key), expired or dead, the words of
+queue_stats. A finished job has no row here: the view archived_jobs has it, but to look there by
+job_id takes a look at all that is kept there, since an index on it would cost every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';
 
@@ -19841,7 +20577,8 @@ begin
                 label,
                 last_error,
                 unique_key,
-                max_attempts
+                max_attempts,
+                ordered_key
             )
             select
                 g.job_id,
@@ -19865,7 +20602,8 @@ begin
                 g.label,
                 g.last_error,
                 g.unique_key,
-                g.max_attempts
+                g.max_attempts,
+                g.ordered_key
             from gone as g
             returning job_id
         )
@@ -20168,6 +20906,7 @@ begin
         letter.died_at := dead.died_at;
         letter.priority := dead.priority;
         letter.label := dead.label;
+        letter.stops_key := dead.stops_key;
         return next letter;
     end loop;
 end
@@ -20207,6 +20946,8 @@ declare
     letters bigint[];
     keyed bigint[];
     unique_keys text[];
+    ordered_keys text[];
+    free text[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -20280,6 +21021,17 @@ begin
         )
     end;
 
+    -- Those that stop their key have it still.
+    ordered_keys := array(
+        select d.ordered_key
+        from pgq.dead_job as d
+        where d.job_id = any(letters)
+            and d.queue_id + 0 = target.queue_id
+            and d.ordered_key is not null
+            and not d.stops_key
+    );
+    free := pgq._join_order(target.queue_id, ordered_keys);
+
     -- A letter whose unique key another job has stays where it is.
     select
         array_agg(d.job_id),
@@ -20312,15 +21064,25 @@ begin
     ),
 
     -- One after the other, those that died first before the others.
-    due as (
+    placed as (
         select
             r.*,
+            r.ordered_key is not null
+            and not r.stops_key
+            and (
+                f.ordered_key is null
+                or row_number() over (
+                    partition by r.ordered_key, r.stops_key
+                    order by r.job_id
+                ) > 1
+            ) as waits,
             pgq._clock() + make_interval(
                 secs => coalesce(
                     (row_number() over (order by r.died_at, r.job_id) - 1) / redrive.per_second, 0
                 )
-            ) as due_at
+            ) as moment
         from revived as r
+        left join unnest(free) as f (ordered_key) on f.ordered_key collate "C" = r.ordered_key
     )
 
     insert into pgq.job (
@@ -20336,24 +21098,51 @@ begin
         label,
         last_error,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     select
         r.job_id,
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        r.due_at + target.job_ttl,
-        r.due_at,
+        r.moment + target.job_ttl,
+        case when r.waits then 'infinity' else r.moment end,
         r.segment,
         0,
         r.priority,
         r.label,
         r.last_error,
         r.unique_key,
-        r.max_attempts
-    from due as r;
+        r.max_attempts,
+        r.ordered_key,
+        case when r.waits then r.moment end
+    from placed as r;
     get diagnostics redriven = row_count;
+
+    if cardinality(ordered_keys) > 0 then
+        -- They come next, though the first of their key may have a higher id.
+        update pgq.ordered_key as k
+        set from_id = least(k.from_id, w.job_id)
+        from (
+            select j.ordered_key, min(j.job_id) as job_id
+            from pgq.job as j
+            where j.job_id = any(letters)
+                and j.due_at is not null
+            group by j.ordered_key
+        ) as w
+        where k.queue_id = target.queue_id
+            and k.ordered_key = w.ordered_key;
+
+        -- Of those that stay nothing is left.
+        perform pgq._turns(
+            target.queue_id,
+            array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)),
+            free,
+            null
+        );
+    end if;
 
     return redriven;
 end
@@ -20736,11 +21525,15 @@ declare
 begin
     -- Those that are due longest are looked at: a few of each priority, and more only where all of
     -- these have expired. One that stands further behind is passed over by claims, and found when
-    -- its turn comes or its segment is emptied.
+    -- its turn comes or its segment is emptied. Those that wait for another one of their key stand
+    -- behind all others, and are looked at in the same way.
     for place in
-        select q.queue_id, p.priority, f.seen, f.expired_ids, f.last_at, f.last_id
+        select q.queue_id, p.priority, s.due_before, f.seen, f.expired_ids, f.last_at, f.last_id
         from pgq.queue as q
         cross join generate_series(0, 9) as p (priority)
+        cross join lateral (
+            values ('-infinity'::timestamptz, 'infinity'::timestamptz), ('infinity', null)
+        ) as s (due_from, due_before)
         cross join lateral (
             select
                 count(*) as seen,
@@ -20755,11 +21548,14 @@ begin
                 from pgq.job as k
                 where k.queue_id = q.queue_id
                     and k.priority = p.priority
+                    and k.visible_at >= s.due_from
+                    and (s.due_before is null or k.visible_at < s.due_before)
                 order by k.visible_at, k.job_id
                 limit few
             ) as j
         ) as f
         where f.expired_ids is not null
+            and (q.ordered or s.due_before is not null)
     loop
         found_ids := found_ids || place.expired_ids;
         exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
@@ -20773,6 +21569,7 @@ begin
                 where k.queue_id = place.queue_id
                     and k.priority = place.priority
                     and (k.visible_at, k.job_id) > (place.last_at, place.last_id)
+                    and (place.due_before is null or k.visible_at < place.due_before)
                 order by k.visible_at, k.job_id
                 limit _expired_jobs.max_jobs - cardinality(found_ids)
             ) as j
@@ -20800,6 +21597,7 @@ as $$
 #variable_conflict use_column
 declare
     expired_ids bigint[];
+    ended pgq._ended_job[];
 begin
     expired_ids := array(
         select j.job_id
@@ -20810,7 +21608,6 @@ begin
         for update skip locked
     );
 
-    return query
     with expired as (
         delete from pgq.job as j
         where j.job_id = any(expired_ids)
@@ -20844,19 +21641,30 @@ begin
         from expired as e
         inner join pgq.queue as q on q.queue_id = e.queue_id
         where q.archive
-    ),
-
-    freed as (
-        delete from pgq.unique_job as u
-        where u.job_id = any(array(
-            select e.job_id
-            from expired as e
-            where e.unique_key is not null
-        ))
     )
 
+    select
+        array_agg(
+            row(
+                e.job_id,
+                e.queue_id,
+                e.unique_key,
+                case when e.due_at is null then e.ordered_key end
+            )::pgq._ended_job
+        )
+    into ended
+    from expired as e;
+
+    perform pgq._free_keys(array(
+        select e
+        from unnest(ended) as e
+        where e.unique_key is not null
+            or e.ordered_key is not null
+    ));
+
+    return query
     select 'jobs expired', q.queue::text, count(*)
-    from expired as e
+    from unnest(ended) as e
     inner join pgq.queue as q on q.queue_id = e.queue_id
     group by q.queue;
 end
@@ -21048,7 +21856,8 @@ begin
         recorded_at,
         safe_at,
         candidate_at,
-        candidate_xid
+        candidate_xid,
+        note_floor
     )
     select
         f.queue_id,
@@ -21060,7 +21869,8 @@ begin
         f.recorded_at,
         f.safe_at,
         f.candidate_at,
-        f.candidate_xid
+        f.candidate_xid,
+        f.note_floor
     from (
         select g.*
         from pgq.queue_floor as g
@@ -21230,6 +22040,97 @@ comment on function pgq._sweep_floors() is
 'The part of cleanup that raises the floors of queues, and lowers those above a job that no claim
 would find.';
 
+-- ==== sql/queue/_clean_order.sql
+
+create function pgq._clean_order(max_rows integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target bigint;
+    settled integer;
+    dropped bigint[];
+    removed integer;
+    unfinished boolean := false;
+begin
+    -- Perhaps nobody claims, or the clock was set back.
+    for target in
+        select q.queue_id
+        from pgq.queue as q
+        where q.ordered
+        order by q.queue_id
+    loop
+        settled := pgq._settle_notes(target, '-infinity', 'infinity', _clean_order.max_rows);
+        unfinished := unfinished or settled = _clean_order.max_rows;
+    end loop;
+
+    -- What was locked when its queue was dropped, or came in since.
+    with recursive having_keys as (
+        (select k.queue_id from pgq.ordered_key as k order by k.queue_id limit 1)
+        union all
+        select (
+            select k.queue_id
+            from pgq.ordered_key as k
+            where k.queue_id > h.queue_id
+            order by k.queue_id
+            limit 1
+        )
+        from having_keys as h
+        where h.queue_id is not null
+    ),
+
+    having_notes as (
+        (select n.queue_id from pgq.ordered_note as n order by n.queue_id limit 1)
+        union all
+        select (
+            select n.queue_id
+            from pgq.ordered_note as n
+            where n.queue_id > h.queue_id
+            order by n.queue_id
+            limit 1
+        )
+        from having_notes as h
+        where h.queue_id is not null
+    )
+
+    select coalesce(array_agg(h.queue_id), '{}')
+    into dropped
+    from (
+        select k.queue_id from having_keys as k
+        union
+        select n.queue_id from having_notes as n
+    ) as h
+    where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        and h.queue_id is not null;
+
+    foreach target in array dropped loop
+        delete from pgq.ordered_note as n
+        where n.queue_id = target;
+
+        delete from pgq.ordered_key as k
+        where k.queue_id = target
+            and k.ordered_key = any(array(
+                select l.ordered_key
+                from pgq.ordered_key as l
+                where l.queue_id = target
+                limit _clean_order.max_rows
+                for update skip locked
+            ));
+        get diagnostics removed = row_count;
+        unfinished := unfinished or removed = _clean_order.max_rows;
+    end loop;
+
+    return unfinished;
+end
+$$;
+
+comment on function pgq._clean_order(integer) is
+'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
+queues that were dropped: so many at most of each; says whether there may be more.';
+
 -- ==== sql/queue/_clean_jobs.sql
 
 create function pgq._clean_jobs(
@@ -21249,6 +22150,7 @@ declare
     ended bigint := 0;
     removed bigint := 0;
     unfinished boolean;
+    letters pgq._ended_job[];
 begin
     for report in
         select r.*
@@ -21277,39 +22179,45 @@ begin
     from pgq._sweep_floors() as r;
 
     -- A letter that somebody redrives or purges is left to them.
-    for report in
-        with old as materialized (
-            select d.job_id
-            from pgq.queue as q
-            cross join lateral (
-                select e.job_id
-                from pgq.dead_job as e
-                where e.queue_id = q.queue_id
-                    and e.died_at <= _clean_jobs.moment - q.retention
-                order by e.died_at
-                limit batch
-                for update skip locked
-            ) as d
+    with old as materialized (
+        select d.job_id
+        from pgq.queue as q
+        cross join lateral (
+            select e.job_id
+            from pgq.dead_job as e
+            where e.queue_id = q.queue_id
+                and e.died_at <= _clean_jobs.moment - q.retention
+            order by e.died_at
             limit batch
-        ),
+            for update skip locked
+        ) as d
+        limit batch
+    ),
 
-        deleted as (
-            delete from pgq.dead_job as d
-            where d.job_id = any(array(select o.job_id from old as o))
-            returning d.job_id, d.queue_id, d.unique_key
-        ),
+    deleted as (
+        delete from pgq.dead_job as d
+        where d.job_id = any(array(select o.job_id from old as o))
+        returning
+            d.job_id,
+            d.queue_id,
+            d.unique_key,
+            case when d.stops_key then d.ordered_key end as ordered_key
+    )
 
-        freed as (
-            delete from pgq.unique_job as u
-            where u.job_id = any(array(
-                select r.job_id
-                from deleted as r
-                where r.unique_key is not null
-            ))
-        )
+    select array_agg(row(r.job_id, r.queue_id, r.unique_key, r.ordered_key)::pgq._ended_job)
+    into letters
+    from deleted as r;
 
+    perform pgq._free_keys(array(
+        select r
+        from unnest(letters) as r
+        where r.unique_key is not null
+            or r.ordered_key is not null
+    ));
+
+    for report in
         select 'dead letters removed', q.queue::text, count(*)
-        from deleted as r
+        from unnest(letters) as r
         inner join pgq.queue as q on q.queue_id = r.queue_id
         group by q.queue
     loop
@@ -21418,6 +22326,7 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
+    unfinished := pgq._clean_order(batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
@@ -24074,6 +24983,8 @@ declare
     queue_name text;
     partition_count integer;
     made pgq.staged_chunk;
+    free text[];
+    newest_id bigint;
 begin
     select t.partitions
     into partition_count
@@ -24122,6 +25033,26 @@ begin
         perform pgq._check_staged_delays(
             (_publish_staged.target).write_id, (_publish_staged.target).queue_id
         );
+        -- In ascending order, here too. So all jobs wait at first, and then the first of each key
+        -- comes up.
+        if (
+            select q.ordered
+            from pgq.queue as q
+            where q.queue_id = (_publish_staged.target).queue_id
+        )
+        then
+            free := pgq._join_order(
+                (_publish_staged.target).queue_id,
+                array(
+                    select distinct unnest(c.keys)
+                    from pgq.staged_chunk as c
+                    where c.write_id = (_publish_staged.target).write_id
+                )
+            );
+            select s.last_value
+            into newest_id
+            from pgq.job_id as s;
+        end if;
     end if;
 
     for made in
@@ -24170,6 +25101,10 @@ begin
             );
         end if;
     end loop;
+
+    if free is not null then
+        perform pgq._turns((_publish_staged.target).queue_id, null, free, newest_id);
+    end if;
 
     perform pgq._check_target(
         (_publish_staged.target).write_id,
@@ -26962,7 +27897,8 @@ select
     coalesce(s.expired, 0) as expired,
     (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
     s.oldest as oldest_ready_at,
-    q.paused
+    q.paused,
+    coalesce(s.waiting, 0) as waiting
 from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
@@ -26971,7 +27907,9 @@ cross join lateral (
         count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
         count(*) filter (
             where not e.expired and j.visible_at > c.moment and j.lease_token is null
+            and j.due_at is null
         ) as delayed,
+        count(*) filter (where not e.expired and j.due_at is not null) as waiting,
         count(*) filter (
             where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
         ) as expired,
@@ -26996,6 +27934,8 @@ comment on column pgq.queue_stats.dead is 'Dead letters.';
 comment on column pgq.queue_stats.oldest_ready_at is
 'Since when the job that is due longest has been due; null: none is.';
 comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
+comment on column pgq.queue_stats.waiting is
+'Jobs of an ordered queue that wait for another one of their key.';
 
 create view pgq.dead_letters
 with (security_barrier) as
@@ -27011,7 +27951,8 @@ select
     d.label,
     m.headers,
     m.payload,
-    m.body
+    m.body,
+    d.stops_key
 from pgq.dead_job as d
 inner join pgq.queue as q on q.queue_id = d.queue_id
 left join pgq.message as m
@@ -27035,6 +27976,8 @@ comment on column pgq.dead_letters.label is 'Its label; null: none.';
 comment on column pgq.dead_letters.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.dead_letters.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.dead_letters.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.dead_letters.stops_key is
+'Whether the jobs of its key wait until it is redriven or removed; see create_queue.';
 
 create view pgq.archived_jobs
 with (security_barrier) as

@@ -125,10 +125,16 @@
 \ir queue/_shortest.sql
 \ir queue/_check_queue_settings.sql
 
+-- The queue: keys of jobs
+\ir queue/_let_next.sql
+\ir queue/_free_keys.sql
+\ir queue/_settle_notes.sql
+\ir queue/_join_order.sql
+\ir queue/_turns.sql
+
 -- The queue: queues
 \ir queue/_queue_info.sql
 \ir queue/_note_leftover_jobs.sql
-\ir queue/_free_keys.sql
 \ir queue/create_queue.sql
 \ir queue/alter_queue.sql
 \ir queue/drop_queue.sql
@@ -150,6 +156,7 @@
 \ir queue/_bury_exhausted.sql
 \ir queue/_bury_front.sql
 \ir queue/_free_claimed.sql
+\ir queue/_expire_front.sql
 \ir queue/_lock_floor.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
@@ -196,6 +203,7 @@
 \ir queue/_lower_floor.sql
 \ir queue/_sweep_labels.sql
 \ir queue/_sweep_floors.sql
+\ir queue/_clean_order.sql
 \ir queue/_clean_jobs.sql
 \ir queue/_clean_effects.sql
 \ir queue/_jobs_of_segment.sql

@@ -10,6 +10,8 @@ declare
     queue_name text;
     partition_count integer;
     made pgq.staged_chunk;
+    free text[];
+    newest_id bigint;
 begin
     select t.partitions
     into partition_count
@@ -58,6 +60,26 @@ begin
         perform pgq._check_staged_delays(
             (_publish_staged.target).write_id, (_publish_staged.target).queue_id
         );
+        -- In ascending order, here too. So all jobs wait at first, and then the first of each key
+        -- comes up.
+        if (
+            select q.ordered
+            from pgq.queue as q
+            where q.queue_id = (_publish_staged.target).queue_id
+        )
+        then
+            free := pgq._join_order(
+                (_publish_staged.target).queue_id,
+                array(
+                    select distinct unnest(c.keys)
+                    from pgq.staged_chunk as c
+                    where c.write_id = (_publish_staged.target).write_id
+                )
+            );
+            select s.last_value
+            into newest_id
+            from pgq.job_id as s;
+        end if;
     end if;
 
     for made in
@@ -106,6 +128,10 @@ begin
             );
         end if;
     end loop;
+
+    if free is not null then
+        perform pgq._turns((_publish_staged.target).queue_id, null, free, newest_id);
+    end if;
 
     perform pgq._check_target(
         (_publish_staged.target).write_id,

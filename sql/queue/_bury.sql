@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
-    freed bigint[];
+    freed pgq._ended_job[];
 begin
     with gone as (
         delete from pgq.job as j
@@ -28,7 +28,9 @@ begin
             label,
             last_error,
             unique_key,
-            max_attempts
+            max_attempts,
+            ordered_key,
+            stops_key
         )
         select
             g.job_id,
@@ -49,19 +51,41 @@ begin
                 else concat_ws(E'\n', g.last_error, ran_out)
             end,
             g.unique_key,
-            g.max_attempts
+            g.max_attempts,
+            g.ordered_key,
+            g.ordered_key is not null
+            and coalesce(
+                (
+                    select q.after_dead_letter = 'stop'
+                    from pgq.queue as q
+                    where q.queue_id = g.queue_id
+                ),
+                false
+            )
         from gone as g
+        returning job_id, queue_id, unique_key, ordered_key, stops_key
     )
 
-    select array_agg(g.job_id)
+    select
+        array_agg(
+            row(
+                b.job_id,
+                b.queue_id,
+                case
+                    when (
+                        select q.unique_until
+                        from pgq.queue as q
+                        where q.queue_id = b.queue_id
+                    ) is distinct from 'removed'
+                        then b.unique_key
+                end,
+                case when not b.stops_key then b.ordered_key end
+            )::pgq._ended_job
+        )
     into freed
-    from gone as g
-    where g.unique_key is not null
-        and (
-            select q.unique_until
-            from pgq.queue as q
-            where q.queue_id = g.queue_id
-        ) is distinct from 'removed';
+    from buried as b
+    where b.unique_key is not null
+        or b.ordered_key is not null;
 
     if freed is not null then
         perform pgq._free_keys(freed);

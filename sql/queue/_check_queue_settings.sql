@@ -26,6 +26,10 @@ begin
         raise exception 'argument "unique_until" must be finished, claimed or removed'
             using errcode = '22023';
     end if;
+    if _check_queue_settings.settings.after_dead_letter collate "C" not in ('continue', 'stop') then
+        raise exception 'argument "after_dead_letter" must be continue or stop'
+            using errcode = '22023';
+    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;

@@ -38,6 +38,8 @@ declare
     last integer;
     leaf integer;
     raising boolean;
+    ordered boolean;
+    noted_from timestamptz;
 begin
     perform pgq._check_count('max_jobs', wanted, _claim_jobs.least_jobs, 100000);
     perform pgq._check_label(_claim_jobs.label);
@@ -47,6 +49,8 @@ begin
         coalesce(_claim_jobs.lease, q.lease),
         coalesce(q.max_attempts, 2147483647),
         q.paused,
+        q.ordered,
+        f.note_floor,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -56,13 +60,15 @@ begin
         keep,
         most_attempts,
         paused,
+        ordered,
+        noted_from,
         common_times,
         common_ids,
         common_raised_at,
         era
     from pgq.queue as q
     cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch
+        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch, g.note_floor
         from pgq.queue_floor as g
         where g.queue_id = q.queue_id
             and g.label = ''
@@ -74,6 +80,7 @@ begin
     if target_id is null
         or paused
         or wanted = 0
+        or ordered
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
@@ -89,6 +96,16 @@ begin
             from pgq.queue as q
             where q.queue_id = target_id
             for share;
+        end if;
+        if ordered then
+            -- What comes up now is due now.
+            perform pgq._settle_notes(
+                target_id,
+                case when common_raised_at > moment then '-infinity' else noted_from end,
+                moment,
+                wanted
+            );
+            moment := pgq._clock();
         end if;
     end if;
 
@@ -218,6 +235,9 @@ begin
     then
         perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
     end if;
+    if ordered and (raising or cardinality(places) < wanted or places is null) then
+        perform pgq._expire_front(target_id, common_times, common_ids, moment);
+    end if;
 
     -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
     -- The clock is read behind the locks: by now this transaction has its id, on which the floor
@@ -257,7 +277,8 @@ begin
                 label,
                 last_error,
                 unique_key,
-                max_attempts
+                max_attempts,
+                ordered_key
             )
             select
                 g.job_id,
@@ -274,7 +295,8 @@ begin
                 g.label,
                 g.last_error,
                 g.unique_key,
-                g.max_attempts
+                g.max_attempts,
+                g.ordered_key
             from gone as g
         )
 

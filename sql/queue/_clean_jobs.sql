@@ -15,6 +15,7 @@ declare
     ended bigint := 0;
     removed bigint := 0;
     unfinished boolean;
+    letters pgq._ended_job[];
 begin
     for report in
         select r.*
@@ -43,39 +44,45 @@ begin
     from pgq._sweep_floors() as r;
 
     -- A letter that somebody redrives or purges is left to them.
-    for report in
-        with old as materialized (
-            select d.job_id
-            from pgq.queue as q
-            cross join lateral (
-                select e.job_id
-                from pgq.dead_job as e
-                where e.queue_id = q.queue_id
-                    and e.died_at <= _clean_jobs.moment - q.retention
-                order by e.died_at
-                limit batch
-                for update skip locked
-            ) as d
+    with old as materialized (
+        select d.job_id
+        from pgq.queue as q
+        cross join lateral (
+            select e.job_id
+            from pgq.dead_job as e
+            where e.queue_id = q.queue_id
+                and e.died_at <= _clean_jobs.moment - q.retention
+            order by e.died_at
             limit batch
-        ),
+            for update skip locked
+        ) as d
+        limit batch
+    ),
 
-        deleted as (
-            delete from pgq.dead_job as d
-            where d.job_id = any(array(select o.job_id from old as o))
-            returning d.job_id, d.queue_id, d.unique_key
-        ),
+    deleted as (
+        delete from pgq.dead_job as d
+        where d.job_id = any(array(select o.job_id from old as o))
+        returning
+            d.job_id,
+            d.queue_id,
+            d.unique_key,
+            case when d.stops_key then d.ordered_key end as ordered_key
+    )
 
-        freed as (
-            delete from pgq.unique_job as u
-            where u.job_id = any(array(
-                select r.job_id
-                from deleted as r
-                where r.unique_key is not null
-            ))
-        )
+    select array_agg(row(r.job_id, r.queue_id, r.unique_key, r.ordered_key)::pgq._ended_job)
+    into letters
+    from deleted as r;
 
+    perform pgq._free_keys(array(
+        select r
+        from unnest(letters) as r
+        where r.unique_key is not null
+            or r.ordered_key is not null
+    ));
+
+    for report in
         select 'dead letters removed', q.queue::text, count(*)
-        from deleted as r
+        from unnest(letters) as r
         inner join pgq.queue as q on q.queue_id = r.queue_id
         group by q.queue
     loop
@@ -184,6 +191,7 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
+    unfinished := pgq._clean_order(batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;

@@ -7,6 +7,7 @@ as $$
 #variable_conflict use_column
 declare
     expired_ids bigint[];
+    ended pgq._ended_job[];
 begin
     expired_ids := array(
         select j.job_id
@@ -17,7 +18,6 @@ begin
         for update skip locked
     );
 
-    return query
     with expired as (
         delete from pgq.job as j
         where j.job_id = any(expired_ids)
@@ -51,19 +51,30 @@ begin
         from expired as e
         inner join pgq.queue as q on q.queue_id = e.queue_id
         where q.archive
-    ),
-
-    freed as (
-        delete from pgq.unique_job as u
-        where u.job_id = any(array(
-            select e.job_id
-            from expired as e
-            where e.unique_key is not null
-        ))
     )
 
+    select
+        array_agg(
+            row(
+                e.job_id,
+                e.queue_id,
+                e.unique_key,
+                case when e.due_at is null then e.ordered_key end
+            )::pgq._ended_job
+        )
+    into ended
+    from expired as e;
+
+    perform pgq._free_keys(array(
+        select e
+        from unnest(ended) as e
+        where e.unique_key is not null
+            or e.ordered_key is not null
+    ));
+
+    return query
     select 'jobs expired', q.queue::text, count(*)
-    from expired as e
+    from unnest(ended) as e
     inner join pgq.queue as q on q.queue_id = e.queue_id
     group by q.queue;
 end

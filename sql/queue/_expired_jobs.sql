@@ -13,11 +13,15 @@ declare
 begin
     -- Those that are due longest are looked at: a few of each priority, and more only where all of
     -- these have expired. One that stands further behind is passed over by claims, and found when
-    -- its turn comes or its segment is emptied.
+    -- its turn comes or its segment is emptied. Those that wait for another one of their key stand
+    -- behind all others, and are looked at in the same way.
     for place in
-        select q.queue_id, p.priority, f.seen, f.expired_ids, f.last_at, f.last_id
+        select q.queue_id, p.priority, s.due_before, f.seen, f.expired_ids, f.last_at, f.last_id
         from pgq.queue as q
         cross join generate_series(0, 9) as p (priority)
+        cross join lateral (
+            values ('-infinity'::timestamptz, 'infinity'::timestamptz), ('infinity', null)
+        ) as s (due_from, due_before)
         cross join lateral (
             select
                 count(*) as seen,
@@ -32,11 +36,14 @@ begin
                 from pgq.job as k
                 where k.queue_id = q.queue_id
                     and k.priority = p.priority
+                    and k.visible_at >= s.due_from
+                    and (s.due_before is null or k.visible_at < s.due_before)
                 order by k.visible_at, k.job_id
                 limit few
             ) as j
         ) as f
         where f.expired_ids is not null
+            and (q.ordered or s.due_before is not null)
     loop
         found_ids := found_ids || place.expired_ids;
         exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
@@ -50,6 +57,7 @@ begin
                 where k.queue_id = place.queue_id
                     and k.priority = place.priority
                     and (k.visible_at, k.job_id) > (place.last_at, place.last_id)
+                    and (place.due_before is null or k.visible_at < place.due_before)
                 order by k.visible_at, k.job_id
                 limit _expired_jobs.max_jobs - cardinality(found_ids)
             ) as j

@@ -48,7 +48,8 @@ begin
                 label,
                 last_error,
                 unique_key,
-                max_attempts
+                max_attempts,
+                ordered_key
             )
             select
                 g.job_id,
@@ -72,7 +73,8 @@ begin
                 g.label,
                 g.last_error,
                 g.unique_key,
-                g.max_attempts
+                g.max_attempts,
+                g.ordered_key
             from gone as g
             returning job_id
         )

@@ -86,7 +86,9 @@ begin
         select
             array_agg(g.job_id),
             array_agg(row(g.*)::pgq.job) filter (
-                where ({archive} and g.segment <> {leaf}) or g.unique_key is not null
+                where ({archive} and g.segment <> {leaf})
+                or g.unique_key is not null
+                or g.ordered_key is not null
             )
         from gone as g
         into ended, others;
@@ -124,9 +126,10 @@ begin
                 and o.segment <> leaf;
 
             perform pgq._free_keys(array(
-                select o.job_id
+                select row(o.job_id, o.queue_id, o.unique_key, o.ordered_key)::pgq._ended_job
                 from unnest(others) as o
                 where o.unique_key is not null
+                    or o.ordered_key is not null
             ));
         end if;
 

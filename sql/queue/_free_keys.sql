@@ -1,15 +1,34 @@
-create function pgq._free_keys(job_ids bigint[])
+create function pgq._free_keys(ended pgq._ended_job[])
 returns void
 language plpgsql
 volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    gone record;
 begin
     delete from pgq.unique_job as u
-    where u.job_id = any(_free_keys.job_ids);
+    where u.job_id = any(array(
+        select e.job_id
+        from unnest(_free_keys.ended) as e
+        where e.unique_key is not null
+    ));
+
+    for gone in
+        select e.queue_id, e.ordered_key, e.job_id
+        from unnest(_free_keys.ended) as e
+        where e.ordered_key is not null
+        order by e.queue_id, e.ordered_key
+    loop
+        continue when pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
+
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0);
+    end loop;
 end
 $$;
 
-comment on function pgq._free_keys(bigint[]) is
-'Takes their unique keys from jobs, whose rows the caller has locked.';
+comment on function pgq._free_keys(pgq._ended_job[]) is
+'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys.
+The caller has locked their rows, or removed them.';

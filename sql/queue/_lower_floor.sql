@@ -18,7 +18,8 @@ begin
         recorded_at,
         safe_at,
         candidate_at,
-        candidate_xid
+        candidate_xid,
+        note_floor
     )
     select
         f.queue_id,
@@ -30,7 +31,8 @@ begin
         f.recorded_at,
         f.safe_at,
         f.candidate_at,
-        f.candidate_xid
+        f.candidate_xid,
+        f.note_floor
     from (
         select g.*
         from pgq.queue_floor as g

@@ -65,7 +65,8 @@ begin
                 label,
                 last_error,
                 unique_key,
-                max_attempts
+                max_attempts,
+                ordered_key
             )
             select
                 g.job_id,
@@ -91,7 +92,8 @@ begin
                 g.label,
                 coalesce(_nack.error, g.last_error),
                 g.unique_key,
-                g.max_attempts
+                g.max_attempts,
+                g.ordered_key
             from gone as g
             returning
                 job_id,

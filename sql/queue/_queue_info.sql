@@ -21,7 +21,9 @@ select
     q.created_at,
     q.updated_at,
     q.idempotency_window,
-    q.unique_until
+    q.unique_until,
+    q.ordered,
+    q.after_dead_letter
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;

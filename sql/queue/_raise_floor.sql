@@ -42,6 +42,7 @@ begin
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
+        state.note_floor := case when state.note_floor is not null then '-infinity' end;
         state.candidate_at := begun_at;
         state.candidate_xid := pg_current_xact_id();
     end if;
@@ -94,6 +95,22 @@ begin
         limit 1
     ) as j on true;
 
+    if state.note_floor < state.safe_at then
+        -- The notes of an ordered queue, in the same way.
+        state.note_floor := coalesce(
+            (
+                select n.look_at
+                from pgq.ordered_note as n
+                where n.queue_id = _raise_floor.queue_id
+                    and n.look_at >= state.note_floor
+                    and n.look_at < state.safe_at
+                order by n.look_at
+                limit 1
+            ),
+            state.safe_at
+        );
+    end if;
+
     insert into pgq.queue_floor (
         queue_id,
         label,
@@ -104,7 +121,8 @@ begin
         recorded_at,
         safe_at,
         candidate_at,
-        candidate_xid
+        candidate_xid,
+        note_floor
     )
     values (
         _raise_floor.queue_id,
@@ -116,7 +134,8 @@ begin
         _raise_floor.moment,
         state.safe_at,
         state.candidate_at,
-        state.candidate_xid
+        state.candidate_xid,
+        state.note_floor
     );
 
     -- One row goes for each that comes, found by its number, so no dead rows are walked.

@@ -36,8 +36,9 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the job has a unique key, or that the row was replaced by a new one
-    -- while this statement waited: by a heartbeat of the same worker, say. _finish looks again.
+    -- Not found may mean that the job has a unique or an ordered key, or that the row was replaced
+    -- by a new one while this statement waited: by a heartbeat of the same worker, say. _finish
+    -- looks again.
     perform pgq._check_lease(ack.job_id, ack.lease_token);
     return exists (
         select

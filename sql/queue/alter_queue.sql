@@ -12,6 +12,7 @@ create function pgq.alter_queue(
     notify boolean default null,
     idempotency_window interval default null,
     unique_until text default null,
+    after_dead_letter text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -71,6 +72,9 @@ begin
         alter_queue.idempotency_window, settings.idempotency_window
     );
     settings.unique_until := coalesce(alter_queue.unique_until, settings.unique_until);
+    settings.after_dead_letter := coalesce(
+        alter_queue.after_dead_letter, settings.after_dead_letter
+    );
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -99,6 +103,7 @@ begin
         notify = settings.notify,
         idempotency_window = settings.idempotency_window,
         unique_until = settings.unique_until,
+        after_dead_letter = settings.after_dead_letter,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
@@ -137,6 +142,7 @@ comment on function pgq.alter_queue(
     boolean,
     interval,
     text,
+    text,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
@@ -144,8 +150,9 @@ See create_queue for the settings. no_limit lifts settings: max_attempts, job_tt
 that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
 lowered max_attempts already become dead letters, but for those that were enqueued with one of their
 own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
-it. Where there was no retention before, what is finished is kept for the new one from now on. A new
-idempotency_window counts for keys noted before as well, from when each was noted; but what was
-noted by a shorter one is forgotten when that ends.
+it; after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. Where there was
+no retention before, what is finished is kept for the new one from now on. A new idempotency_window
+counts for keys noted before as well, from when each was noted; but what was noted by a shorter one
+is forgotten when that ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

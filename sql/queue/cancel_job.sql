@@ -61,8 +61,14 @@ begin
     where q.queue_id = gone.queue_id
         and q.archive;
 
-    if gone.unique_key is not null then
-        perform pgq._free_keys(array[gone.job_id]);
+    if gone.due_at is not null then
+        -- It waited for another one of its key.
+        gone.ordered_key := null;
+    end if;
+    if gone.unique_key is not null or gone.ordered_key is not null then
+        perform pgq._free_keys(array[
+            row(gone.job_id, gone.queue_id, gone.unique_key, gone.ordered_key)::pgq._ended_job
+        ]);
     end if;
     return true;
 end

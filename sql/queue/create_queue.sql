@@ -12,6 +12,8 @@ create function pgq.create_queue(
     notify boolean default null,
     idempotency_window interval default null,
     unique_until text default null,
+    ordered boolean default null,
+    after_dead_letter text default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -59,6 +61,8 @@ begin
     settings.notify := coalesce(create_queue.notify, false);
     settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
     settings.unique_until := coalesce(create_queue.unique_until, 'finished');
+    settings.ordered := coalesce(create_queue.ordered, false);
+    settings.after_dead_letter := coalesce(create_queue.after_dead_letter, 'continue');
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -90,7 +94,9 @@ begin
                 'archive', create_queue.archive,
                 'notify', create_queue.notify,
                 'idempotency_window', create_queue.idempotency_window,
-                'unique_until', create_queue.unique_until
+                'unique_until', create_queue.unique_until,
+                'ordered', create_queue.ordered,
+                'after_dead_letter', create_queue.after_dead_letter
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -118,7 +124,9 @@ begin
         created_at,
         updated_at,
         idempotency_window,
-        unique_until
+        unique_until,
+        ordered,
+        after_dead_letter
     )
     values (
         settings.queue,
@@ -138,7 +146,9 @@ begin
         pgq._clock(),
         pgq._clock(),
         settings.idempotency_window,
-        settings.unique_until
+        settings.unique_until,
+        settings.ordered,
+        settings.after_dead_letter
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -161,6 +171,8 @@ begin
             create_queue.notify,
             create_queue.idempotency_window,
             create_queue.unique_until,
+            create_queue.ordered,
+            create_queue.after_dead_letter,
             create_queue.no_limit
         ) as c;
         return;
@@ -178,7 +190,8 @@ begin
         recorded_at,
         safe_at,
         candidate_at,
-        candidate_xid
+        candidate_xid,
+        note_floor
     )
     values (
         new_id,
@@ -189,7 +202,8 @@ begin
         '-infinity',
         '-infinity',
         '-infinity',
-        '0'
+        '0',
+        case when settings.ordered then '-infinity'::timestamptz end
     );
 
     return query
@@ -212,6 +226,8 @@ comment on function pgq.create_queue(
     boolean,
     interval,
     text,
+    boolean,
+    text,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -228,9 +244,14 @@ how long an idempotency key stands for the job that it was given with, from 1 se
 default 1 day; queues and topics with one window share their storage. unique_until: how long a job
 keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
 purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter
-does so too, until it is redriven and finished, or purged, or removed by retention. no_limit: names
-of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
-each start of an application, settings that are not given are not compared.
+does so too, until it is redriven and finished, or purged, or removed by retention. ordered: jobs of
+one key are handed out one at a time, in the order in which their enqueues were committed, whatever
+their priorities and delays; those without a key never wait; off by default, and fixed. What the
+next job waits for is that the one before is finished, cancelled, expired, purged or dead.
+after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
+the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit:
+names of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

@@ -66,6 +66,17 @@ begin
     end loop;
     delete from pgq.unique_job as u
     where u.queue_id = target.queue_id;
+    delete from pgq.ordered_note as n
+    where n.queue_id = target.queue_id;
+    -- What somebody has locked is left to cleanup.
+    delete from pgq.ordered_key as k
+    where k.queue_id = target.queue_id
+        and k.ordered_key = any(array(
+            select l.ordered_key
+            from pgq.ordered_key as l
+            where l.queue_id = target.queue_id
+            for update skip locked
+        ));
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
 

@@ -33,6 +33,9 @@ declare
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
+    turn_key text;
+    turn_at timestamptz;
+    free text[];
     added pgq.enqueue_result;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
@@ -104,6 +107,7 @@ begin
         and enqueue.run_at is null
         and enqueue.unique_key is null
         and not q.notify
+        and not q.ordered
     into
         target_id,
         store_id,
@@ -121,6 +125,14 @@ begin
         if target_id is null then
             perform pgq._fail_unknown_queue(enqueue.queue collate "C");
         end if;
+        if enqueue.key is not null
+            and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
+        then
+            turn_key := enqueue.key;
+            free := pgq._join_order(target_id, array[turn_key]);
+            added.job_id := nextval('pgq.job_id');
+            moment := pgq._clock();
+        end if;
         if enqueue.delay is not null or enqueue.run_at is not null then
             due_at := pgq._due_at(
                 enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
@@ -131,10 +143,17 @@ begin
                 target_id, enqueue.unique_key collate "C", added.job_id, true
             );
             if holder_id <> added.job_id then
+                if turn_key is not null then
+                    perform pgq._turns(target_id, null, free, null);
+                end if;
                 return query
                 select holder_id, true;
                 return;
             end if;
+        end if;
+        if turn_key is not null and cardinality(free) = 0 then
+            turn_at := coalesce(due_at, moment + queue_delay);
+            due_at := 'infinity';
         end if;
         -- Heard when this transaction commits.
         perform pg_notify('pgq_queue', q.queue)
@@ -155,7 +174,9 @@ begin
         priority,
         label,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     values (
         added.job_id,
@@ -169,7 +190,9 @@ begin
         coalesce(enqueue.priority, 0),
         enqueue.label,
         enqueue.unique_key,
-        enqueue.max_attempts
+        enqueue.max_attempts,
+        turn_key,
+        turn_at
     );
 
     -- for the leaf: leaf
@@ -206,6 +229,9 @@ are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters)
 has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
 long a job keeps others out is the queue''s unique_until. An enqueue of the same key in another
 transaction is waited for. max_attempts: of this job, instead of what the queue says now or later.
+In an ordered queue the jobs of one key, of at most 255 characters, are handed out one after the
+other in the order of their commits, and an enqueue of a key waits for the transactions that have
+enqueued one of it and are open.
 Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';

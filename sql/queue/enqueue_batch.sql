@@ -36,6 +36,10 @@ declare
     size integer;
     ids bigint[];
     holders bigint[];
+    ordered boolean;
+    free text[];
+    turn_keys text[];
+    turns boolean[];
 begin
     size := pgq._check_batch(
         enqueue_batch.payloads,
@@ -88,8 +92,8 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
-    into target_id, store_id, leaf, queue_delay, ttl, notify
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify, q.ordered
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
@@ -103,6 +107,11 @@ begin
         from pgq.queue as q
         where q.queue = enqueue_batch.queue collate "C"
         for share;
+    end if;
+
+    -- Before the ids are taken.
+    if ordered then
+        free := pgq._join_order(target_id, enqueue_batch.keys);
     end if;
 
     moment := pgq._clock();
@@ -167,6 +176,11 @@ begin
         end if;
     end if;
 
+    if ordered then
+        turn_keys := enqueue_batch.keys;
+        turns := pgq._turns(target_id, turn_keys, free, null);
+    end if;
+
     -- for the leaf: leaf
     insert into pgq.message_{leaf} (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -194,7 +208,9 @@ begin
         priority,
         label,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     select
         b.job_id,
@@ -202,18 +218,22 @@ begin
         store_id,
         b.job_id,
         moment + ttl,
-        visible_at,
+        case when b.waits then 'infinity' else visible_at end,
         leaf,
         0,
         coalesce(enqueue_batch.priority, 0),
         b.label,
         b.unique_key,
-        enqueue_batch.max_attempts
+        enqueue_batch.max_attempts,
+        b.turn_key,
+        case when b.waits then visible_at end
     from (
         select
             unnest(ids) as job_id,
             unnest(enqueue_batch.labels) as label,
-            unnest(enqueue_batch.unique_keys) as unique_key
+            unnest(enqueue_batch.unique_keys) as unique_key,
+            unnest(turn_keys) as turn_key,
+            unnest(turns) as waits
     ) as b;
 
     return query
@@ -245,7 +265,8 @@ Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, ide
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
 of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
 job (see enqueue), be it of a job further in front in the array, is not added, and its row has the
-id of the job that it repeats. An empty array adds nothing.
+id of the job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key
+follow each other in the order of the array.
 Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
 bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
 READ COMMITTED when another transaction was first (try again).';

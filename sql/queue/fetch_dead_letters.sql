@@ -72,6 +72,7 @@ begin
         letter.died_at := dead.died_at;
         letter.priority := dead.priority;
         letter.label := dead.label;
+        letter.stops_key := dead.stops_key;
         return next letter;
     end loop;
 end

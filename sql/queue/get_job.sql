@@ -34,10 +34,11 @@ begin
         else
             info.state := case
                 when held.expires_at <= moment then 'expired'
+                when held.due_at is not null then 'waiting'
                 when held.visible_at <= moment then 'ready'
                 else 'delayed'
             end;
-            info.due_at := held.visible_at;
+            info.due_at := coalesce(held.due_at, held.visible_at);
         end if;
     else
         select
@@ -110,8 +111,8 @@ $$;
 
 comment on function pgq.get_job(bigint) is
 'A job that is not finished, or a dead letter, with its content; no row when there is none.
-state: ready, leased, delayed, expired or dead, the words of queue_stats. A finished job has no row
-here: the view archived_jobs has it, but to look there by job_id takes a look at all that is kept
-there, since an index on it would cost every ack.
+state: ready, leased, delayed, waiting (for another one of its key), expired or dead, the words of
+queue_stats. A finished job has no row here: the view archived_jobs has it, but to look there by
+job_id takes a look at all that is kept there, since an index on it would cost every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';

@@ -22,8 +22,8 @@ declare
     newest_id bigint;
     gone bigint;
     removed bigint := 0;
-    freed bigint[];
-    keyed bigint[] := '{}';
+    freed pgq._ended_job[];
+    keyed pgq._ended_job[] := '{}';
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
@@ -71,10 +71,20 @@ begin
                 delete from pgq.job as j
                 using doomed as d
                 where j.job_id = d.job_id
-                returning j.job_id, j.unique_key
+                returning
+                    j.job_id,
+                    j.queue_id,
+                    j.unique_key,
+                    case when j.due_at is null then j.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(
+                    row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job
+                ) filter (
+                    where p.unique_key is not null or p.ordered_key is not null
+                )
             into gone, freed
             from purged as p;
             removed := removed + gone;
@@ -87,10 +97,17 @@ begin
                 delete from pgq.dead_job as d
                 where d.job_id = purge_queue.job_id
                     and d.queue_id + 0 = target_id
-                returning d.job_id, d.unique_key
+                returning
+                    d.job_id,
+                    d.queue_id,
+                    d.unique_key,
+                    case when d.stops_key then d.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job)
+                    filter (where p.unique_key is not null or p.ordered_key is not null)
             into gone, freed
             from purged as p;
         else
@@ -108,10 +125,17 @@ begin
                 delete from pgq.dead_job as d
                 using doomed as g
                 where d.job_id = g.job_id
-                returning d.job_id, d.unique_key
+                returning
+                    d.job_id,
+                    d.queue_id,
+                    d.unique_key,
+                    case when d.stops_key then d.ordered_key end as ordered_key
             )
 
-            select count(*), array_agg(p.job_id) filter (where p.unique_key is not null)
+            select
+                count(*),
+                array_agg(row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job)
+                    filter (where p.unique_key is not null or p.ordered_key is not null)
             into gone, freed
             from purged as p;
         end if;

@@ -22,6 +22,8 @@ declare
     letters bigint[];
     keyed bigint[];
     unique_keys text[];
+    ordered_keys text[];
+    free text[];
     redriven bigint;
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
@@ -95,6 +97,17 @@ begin
         )
     end;
 
+    -- Those that stop their key have it still.
+    ordered_keys := array(
+        select d.ordered_key
+        from pgq.dead_job as d
+        where d.job_id = any(letters)
+            and d.queue_id + 0 = target.queue_id
+            and d.ordered_key is not null
+            and not d.stops_key
+    );
+    free := pgq._join_order(target.queue_id, ordered_keys);
+
     -- A letter whose unique key another job has stays where it is.
     select
         array_agg(d.job_id),
@@ -127,15 +140,25 @@ begin
     ),
 
     -- One after the other, those that died first before the others.
-    due as (
+    placed as (
         select
             r.*,
+            r.ordered_key is not null
+            and not r.stops_key
+            and (
+                f.ordered_key is null
+                or row_number() over (
+                    partition by r.ordered_key, r.stops_key
+                    order by r.job_id
+                ) > 1
+            ) as waits,
             pgq._clock() + make_interval(
                 secs => coalesce(
                     (row_number() over (order by r.died_at, r.job_id) - 1) / redrive.per_second, 0
                 )
-            ) as due_at
+            ) as moment
         from revived as r
+        left join unnest(free) as f (ordered_key) on f.ordered_key collate "C" = r.ordered_key
     )
 
     insert into pgq.job (
@@ -151,24 +174,51 @@ begin
         label,
         last_error,
         unique_key,
-        max_attempts
+        max_attempts,
+        ordered_key,
+        due_at
     )
     select
         r.job_id,
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        r.due_at + target.job_ttl,
-        r.due_at,
+        r.moment + target.job_ttl,
+        case when r.waits then 'infinity' else r.moment end,
         r.segment,
         0,
         r.priority,
         r.label,
         r.last_error,
         r.unique_key,
-        r.max_attempts
-    from due as r;
+        r.max_attempts,
+        r.ordered_key,
+        case when r.waits then r.moment end
+    from placed as r;
     get diagnostics redriven = row_count;
+
+    if cardinality(ordered_keys) > 0 then
+        -- They come next, though the first of their key may have a higher id.
+        update pgq.ordered_key as k
+        set from_id = least(k.from_id, w.job_id)
+        from (
+            select j.ordered_key, min(j.job_id) as job_id
+            from pgq.job as j
+            where j.job_id = any(letters)
+                and j.due_at is not null
+            group by j.ordered_key
+        ) as w
+        where k.queue_id = target.queue_id
+            and k.ordered_key = w.ordered_key;
+
+        -- Of those that stay nothing is left.
+        perform pgq._turns(
+            target.queue_id,
+            array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)),
+            free,
+            null
+        );
+    end if;
 
     return redriven;
 end

@@ -18,7 +18,9 @@ create table pgq.queue (
     created_at timestamptz not null,
     updated_at timestamptz not null,
     idempotency_window interval not null default '1 day',
-    unique_until text collate "C" not null default 'finished'
+    unique_until text collate "C" not null default 'finished',
+    ordered boolean not null default false,
+    after_dead_letter text collate "C" not null default 'continue'
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -46,6 +48,11 @@ comment on column pgq.queue.idempotency_window is
 'How long an idempotency key stands for the job that it was given with.';
 comment on column pgq.queue.unique_until is
 'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
+comment on column pgq.queue.ordered is
+'Whether the jobs of one key are handed out one at a time, in the order of their commits.';
+comment on column pgq.queue.after_dead_letter is
+'What the jobs of a key do when one of them is dead: continue, or stop until that one is redriven or
+removed.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -87,7 +94,9 @@ create table pgq.job (
     label text collate "C",
     last_error text,
     unique_key text collate "C",
-    max_attempts integer
+    max_attempts integer,
+    ordered_key text collate "C",
+    due_at timestamptz
 )
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
@@ -99,6 +108,9 @@ create index job_label on pgq.job ((-queue_id), label, priority, visible_at, job
 where label is not null;
 -- Those on their last attempt, who become dead letters when their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
+-- The sum is in no other index: the next of a key is looked for here, and not along all jobs.
+create index job_ordered on pgq.job (queue_id, ordered_key, (job_id + 0))
+where ordered_key is not null;
 
 comment on table pgq.job is 'Jobs not yet finished, narrow: the payload is stored in message.';
 comment on column pgq.job.job_id is 'Its id.';
@@ -112,7 +124,8 @@ comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job.last_attempt is
 'Whether this attempt is the last one that was allowed when it was claimed.';
-comment on column pgq.job.visible_at is 'From when on it may be claimed.';
+comment on column pgq.job.visible_at is
+'From when on it may be claimed; infinity: it waits for another one of its key.';
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or given back.';
 comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
@@ -121,6 +134,10 @@ comment on column pgq.job.unique_key is
 'The key of which unique_job allows one job in its queue; null: none.';
 comment on column pgq.job.max_attempts is
 'Attempts before it is dead; null: what its queue says.';
+comment on column pgq.job.ordered_key is
+'Its key in an ordered queue; null: none, or the queue is not ordered.';
+comment on column pgq.job.due_at is
+'From when on it may be claimed once it is the first of its ordered_key; null: it does not wait.';
 
 create table pgq.dead_job (
     job_id bigint primary key,
@@ -134,7 +151,9 @@ create table pgq.dead_job (
     label text collate "C",
     last_error text,
     unique_key text collate "C",
-    max_attempts integer
+    max_attempts integer,
+    ordered_key text collate "C",
+    stops_key boolean not null default false
 );
 
 create index dead_job_queue on pgq.dead_job (queue_id, died_at);
@@ -150,6 +169,42 @@ comment on column pgq.dead_job.last_error is
 comment on column pgq.dead_job.unique_key is
 'The key that it had as a job; it takes it again when it is redriven.';
 comment on column pgq.dead_job.max_attempts is 'See job.';
+comment on column pgq.dead_job.ordered_key is 'See job.';
+comment on column pgq.dead_job.stops_key is
+'Whether the other jobs of its ordered_key wait until it is redriven or removed.';
+
+-- Its row is there as long as the key is taken: by the first unfinished job of the key, which
+-- stands where claims look, by a dead letter that stops the key, or by a note. So it is never
+-- changed, but by a redrive; who enqueues locks it.
+create table pgq.ordered_key (
+    queue_id bigint not null,
+    ordered_key text collate "C" not null,
+    from_id bigint,
+    primary key (queue_id, ordered_key)
+);
+
+comment on table pgq.ordered_key is
+'The keys of ordered queues that have unfinished jobs; without a row the next job of a key is the
+first.';
+comment on column pgq.ordered_key.ordered_key is 'The key.';
+comment on column pgq.ordered_key.from_id is
+'A job that was redriven, and may be the next though its number is lower; null: none.';
+
+create table pgq.ordered_note (
+    queue_id bigint not null,
+    look_at timestamptz not null,
+    ordered_key text collate "C" not null,
+    after_id bigint not null,
+    tries integer not null,
+    primary key (queue_id, look_at, ordered_key)
+);
+
+comment on table pgq.ordered_note is
+'Keys of ordered queues whose next job could not come up yet: an enqueue of the key was under way.';
+comment on column pgq.ordered_note.look_at is 'From when on a claim looks for the next.';
+comment on column pgq.ordered_note.ordered_key is 'The key.';
+comment on column pgq.ordered_note.after_id is 'The job that has ended; the next has a higher id.';
+comment on column pgq.ordered_note.tries is 'How often it was looked for in vain.';
 
 -- Whoever ends a job, or takes its key away, holds the row of the job: so the row here is locked by
 -- nobody else, and nobody waits for it but an enqueue that wants the key.
@@ -217,6 +272,7 @@ create table pgq.queue_floor (
     safe_at timestamptz not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
+    note_floor timestamptz,
     primary key (queue_id, label, seq)
 );
 
@@ -238,6 +294,8 @@ comment on column pgq.queue_floor.safe_at is
 comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
+comment on column pgq.queue_floor.note_floor is
+'No ordered_note has a lower look_at; null: the queue is not ordered.';
 
 -- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
 create table pgq.effect (

@@ -14,7 +14,9 @@ create type pgq.queue_info as (
     created_at timestamptz,
     updated_at timestamptz,
     idempotency_window interval,
-    unique_until text
+    unique_until text,
+    ordered boolean,
+    after_dead_letter text
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -43,6 +45,10 @@ comment on column pgq.queue_info.idempotency_window is
 'How long an idempotency key stands for the job that it was given with.';
 comment on column pgq.queue_info.unique_until is
 'How long a job keeps others of its unique_key out: until it is finished, claimed or removed.';
+comment on column pgq.queue_info.ordered is
+'Whether the jobs of one key are handed out one at a time, in the order of their commits.';
+comment on column pgq.queue_info.after_dead_letter is
+'What the jobs of a key do when one of them is dead: continue or stop.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -98,7 +104,7 @@ comment on type pgq.job_info is 'A job that is not finished, or a dead letter.';
 comment on column pgq.job_info.job_id is 'Its id.';
 comment on column pgq.job_info.queue is 'Its queue.';
 comment on column pgq.job_info.state is
-'ready, leased, delayed, expired or dead; see queue_stats.';
+'ready, leased, delayed, waiting, expired or dead; see queue_stats.';
 comment on column pgq.job_info.priority is '0 (first) to 9 (last).';
 comment on column pgq.job_info.attempt is 'How many attempts it had, with the one under way.';
 comment on column pgq.job_info.max_attempts is 'Attempts before it is dead; null: no limit.';
@@ -155,7 +161,8 @@ create type pgq.dead_letter as (
     label text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    stops_key boolean
 );
 
 comment on type pgq.dead_letter is 'A job that was given up after its last attempt.';
@@ -172,3 +179,19 @@ comment on column pgq.dead_letter.label is 'Its label; null: none.';
 comment on column pgq.dead_letter.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.dead_letter.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.dead_letter.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.dead_letter.stops_key is
+'Whether the jobs of its key wait until it is redriven or removed; see create_queue.';
+
+create type pgq._ended_job as (
+    job_id bigint,
+    queue_id bigint,
+    unique_key text collate "C",
+    ordered_key text collate "C"
+);
+
+comment on type pgq._ended_job is 'A job that has ended, and what it lets go of.';
+comment on column pgq._ended_job.job_id is 'The job.';
+comment on column pgq._ended_job.queue_id is 'Its queue.';
+comment on column pgq._ended_job.unique_key is 'The key that it frees; null: none.';
+comment on column pgq._ended_job.ordered_key is
+'The key whose next job may come up; null: none, or the job waited itself.';

@@ -13,7 +13,8 @@ select
     coalesce(s.expired, 0) as expired,
     (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
     s.oldest as oldest_ready_at,
-    q.paused
+    q.paused,
+    coalesce(s.waiting, 0) as waiting
 from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
@@ -22,7 +23,9 @@ cross join lateral (
         count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
         count(*) filter (
             where not e.expired and j.visible_at > c.moment and j.lease_token is null
+            and j.due_at is null
         ) as delayed,
+        count(*) filter (where not e.expired and j.due_at is not null) as waiting,
         count(*) filter (
             where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
         ) as expired,
@@ -47,6 +50,8 @@ comment on column pgq.queue_stats.dead is 'Dead letters.';
 comment on column pgq.queue_stats.oldest_ready_at is
 'Since when the job that is due longest has been due; null: none is.';
 comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
+comment on column pgq.queue_stats.waiting is
+'Jobs of an ordered queue that wait for another one of their key.';
 
 create view pgq.dead_letters
 with (security_barrier) as
@@ -62,7 +67,8 @@ select
     d.label,
     m.headers,
     m.payload,
-    m.body
+    m.body,
+    d.stops_key
 from pgq.dead_job as d
 inner join pgq.queue as q on q.queue_id = d.queue_id
 left join pgq.message as m
@@ -86,6 +92,8 @@ comment on column pgq.dead_letters.label is 'Its label; null: none.';
 comment on column pgq.dead_letters.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.dead_letters.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.dead_letters.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.dead_letters.stops_key is
+'Whether the jobs of its key wait until it is redriven or removed; see create_queue.';
 
 create view pgq.archived_jobs
 with (security_barrier) as

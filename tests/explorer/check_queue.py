@@ -5,6 +5,7 @@ from __future__ import annotations
 from explorer.check_archive import check_archive
 from explorer.check_groups import LONG_LEASE, SLACK
 from explorer.check_log import number_of
+from explorer.check_order import check_order
 from explorer.database import Link
 from explorer.history import History
 from explorer.known_jobs import Claimed, Queue, note_claims, note_jobs, same_id
@@ -17,11 +18,15 @@ __all__ = ["check_queues"]
 def check_queues(history: History, link: Link, clock: int) -> None:
     """Replay what happened to every job, then work off what is left."""
     drops = {e.arguments["queue"]: e.order for e in history.committed("drop_queue")}
-    for row in link.rows(f"select queue, archive from pgq.list_queues() where queue <> '{TICKS}'"):
+    for row in link.rows(
+        f"select queue, archive, ordered from pgq.list_queues() where queue <> '{TICKS}'"
+    ):
         queue = Queue(row["queue"], history, drops.get(row["queue"]), clock)
         note_jobs(queue)
         note_claims(queue)
         _check_claims(queue)
+        if row["ordered"]:
+            check_order(queue)
         _check_disjoint(queue, link)
         check_archive(queue, row["archive"], link)
         _drain(queue, link)

@@ -13,10 +13,12 @@ from explorer.registry import call
 __all__ = ["MODES"]
 
 MODES = ("finished", "finished", "claimed", "removed")
+ORDERED = ("x", "x", "x", "y", None)
+"""Keys, which mean something in an ordered queue."""
 
 
-def _key(draw: Draw) -> str:
-    return draw.rng.choice(["u", "u", "u", "v"])
+def _key(draw: Draw) -> str | None:
+    return draw.rng.choice(["u", "u", "u", "v", None, None, None])
 
 
 @call("endings", 9)
@@ -27,6 +29,7 @@ def enqueue_unique(draw: Draw) -> Arguments:
         "payload": json.dumps({"n": number}),
         "unique_key": _key(draw),
         "max_attempts": draw.rng.choice([None, None, 1, 2]),
+        "key": draw.rng.choice(ORDERED),
         "#": [number],
     }
 
@@ -37,7 +40,8 @@ def enqueue_batch_unique(draw: Draw) -> Arguments:
     return {
         "queue": draw.queue(),
         "payloads": [json.dumps({"n": number}) for number in numbers],
-        "unique_keys": [draw.rng.choice(["u", "v", "w", None]) for _ in numbers],
+        "unique_keys": [draw.rng.choice(["u", "v", "w", None, None]) for _ in numbers],
+        "keys": [draw.rng.choice(ORDERED) for _ in numbers],
         "#": numbers,
     }
 

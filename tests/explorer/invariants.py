@@ -8,6 +8,7 @@ from explorer.check_groups import check_groups
 from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
 from explorer.check_log import check_topics
+from explorer.check_order import check_keys_of_order
 from explorer.check_poison import check_poison
 from explorer.check_queue import check_queues
 from explorer.check_ticks import check_ticks
@@ -32,6 +33,7 @@ def check(history: History, link: Link) -> None:
     check_effects(history, link)
     check_keys(history)
     check_endings(history, link)
+    check_keys_of_order(history, link)
     _check_segments(history, link)
     topics = check_topics(history, link)
     # late enough for every lease and every delay, too early for most retentions

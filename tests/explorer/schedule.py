@@ -98,6 +98,8 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 backoff="0",
                 archive=draw.some(0.7),
                 unique_until=rng.choice(MODES) if "endings" in areas else None,
+                ordered=draw.some(0.6) if "endings" in areas else None,
+                after_dead_letter=rng.choice(["continue", "stop"]) if "endings" in areas else None,
             )
     if "poison" in areas:
         for name, partitions in ((POISON, 2), (DEAD, rng.choice([1, 2]))):

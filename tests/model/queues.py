@@ -30,6 +30,8 @@ DEFAULTS: dict[str, Any] = {
     "notify": False,
     "idempotency_window": timedelta(days=1),
     "unique_until": "finished",
+    "ordered": False,
+    "after_dead_letter": "continue",
 }
 
 

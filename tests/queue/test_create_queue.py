@@ -25,6 +25,8 @@ DEFAULTS = {
     "paused": False,
     "idempotency_window": timedelta(days=1),
     "unique_until": "finished",
+    "ordered": False,
+    "after_dead_letter": "continue",
 }
 
 CHOSEN: dict[str, Any] = {
@@ -40,6 +42,8 @@ CHOSEN: dict[str, Any] = {
     "notify": True,
     "idempotency_window": timedelta(hours=1),
     "unique_until": "claimed",
+    "ordered": True,
+    "after_dead_letter": "stop",
 }
 
 LIMITS = ["max_attempts", "job_ttl", "retention"]
@@ -159,6 +163,8 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "notify": (False, "false", "true"),
     "idempotency_window": ("2 hours", "02:00:00", "01:00:00"),
     "unique_until": ("removed", "removed", "claimed"),
+    "ordered": (True, True, False),
+    "after_dead_letter": ("stop", "stop", "continue"),
 }
 
 

@@ -35,6 +35,7 @@ TEXTS: dict[str, Any] = {
     "unique_key": "k",
     "unique_keys": ["k", "l"],
     "unique_until": "claimed",
+    "after_dead_letter": "stop",
 }
 
 DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}

@@ -89,10 +89,11 @@ def settings(session: Session, queue: str) -> dict[str, Any]:
 
 def stats(session: Session, queue: str) -> dict[str, Any]:
     """The counts of queue_stats for one queue, by state."""
-    columns = ("ready", "leased", "delayed", "expired", "dead")
+    columns = ("ready", "leased", "delayed", "expired", "dead", "waiting")
     counts = row(
         session,
-        "select ready, leased, delayed, expired, dead from pgq.queue_stats where queue = %s",
+        "select ready, leased, delayed, expired, dead, waiting from pgq.queue_stats"
+        " where queue = %s",
         [queue],
     )
     return {name: count for name, count in zip(columns, counts, strict=True) if count}

@@ -73,11 +73,20 @@ def _groups(client: Client) -> Table:
 
 def _queues(client: Client) -> Table:
     table = _table(
-        "queues", "queue", "ready", "leased", "delayed", "expired", "dead", "oldest ready", ""
+        "queues",
+        "queue",
+        "ready",
+        "leased",
+        "delayed",
+        "waiting",
+        "expired",
+        "dead",
+        "oldest ready",
+        "",
     )
     now = datetime.now(timezone.utc)
     for row in client.queue_stats():
-        counts = (row.ready, row.leased, row.delayed, row.expired, row.dead)
+        counts = (row.ready, row.leased, row.delayed, row.waiting, row.expired, row.dead)
         table.add_row(
             row.queue,
             *(f"{count:,}" for count in counts),

@@ -30,6 +30,8 @@ class Queues(Calling):
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
         unique_until: str | None = None,
+        ordered: bool | None = None,
+        after_dead_letter: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
@@ -56,6 +58,8 @@ class Queues(Calling):
             notify=notify,
             idempotency_window=idempotency_window,
             unique_until=unique_until,
+            ordered=ordered,
+            after_dead_letter=after_dead_letter,
             no_limit=no_limit,
         )
 
@@ -75,12 +79,13 @@ class Queues(Calling):
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
         unique_until: str | None = None,
+        after_dead_letter: str | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
         Those can be 'max_attempts', 'job_ttl' and 'retention'. Jobs that are there keep their
-        times; a new lease counts from the next claim on.
+        times; a new lease counts from the next claim on. Whether a queue is ordered stays.
         """
         return await self._row(
             Queue,
@@ -98,6 +103,7 @@ class Queues(Calling):
             notify=notify,
             idempotency_window=idempotency_window,
             unique_until=unique_until,
+            after_dead_letter=after_dead_letter,
             no_limit=no_limit,
         )
 

@@ -58,6 +58,16 @@ class Queue:
     finished, the default: until it is finished, cancelled, expired, purged or dead. claimed: only
     while it waits, so not while a worker has it. removed: a dead letter does so too.
     """
+    ordered: bool
+    """Whether the jobs of one key are handed out one at a time, in the order of their commits.
+
+    It is fixed when the queue is created; by default it is not. Jobs without a key never wait.
+    """
+    after_dead_letter: str
+    """What the jobs of a key do in an ordered queue when one of them is dead: 'continue' or 'stop'.
+
+    stop: they wait until the dead letter is redriven, which then comes first, or is removed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,7 @@ class JobInfo:
     job_id: int
     queue: str
     state: str
-    """ready, leased, delayed, expired or dead: the words of `QueueStats`."""
+    """ready, leased, delayed, waiting, expired or dead: the words of `QueueStats`."""
     priority: int
     attempt: int
     max_attempts: int | None
@@ -127,6 +137,8 @@ class QueueStats:
     oldest_ready_at: datetime | None
     """Since when the job that is due longest has been due; None when there is none."""
     paused: bool
+    waiting: int
+    """Jobs of an ordered queue that wait for another one of their key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +157,8 @@ class DeadLetter:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+    stops_key: bool
+    """Whether the jobs of its key wait until it is redriven or removed; see `Queue`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,88 @@
+create function pgq._clean_order(max_rows integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target bigint;
+    settled integer;
+    dropped bigint[];
+    removed integer;
+    unfinished boolean := false;
+begin
+    -- Perhaps nobody claims, or the clock was set back.
+    for target in
+        select q.queue_id
+        from pgq.queue as q
+        where q.ordered
+        order by q.queue_id
+    loop
+        settled := pgq._settle_notes(target, '-infinity', 'infinity', _clean_order.max_rows);
+        unfinished := unfinished or settled = _clean_order.max_rows;
+    end loop;
+
+    -- What was locked when its queue was dropped, or came in since.
+    with recursive having_keys as (
+        (select k.queue_id from pgq.ordered_key as k order by k.queue_id limit 1)
+        union all
+        select (
+            select k.queue_id
+            from pgq.ordered_key as k
+            where k.queue_id > h.queue_id
+            order by k.queue_id
+            limit 1
+        )
+        from having_keys as h
+        where h.queue_id is not null
+    ),
+
+    having_notes as (
+        (select n.queue_id from pgq.ordered_note as n order by n.queue_id limit 1)
+        union all
+        select (
+            select n.queue_id
+            from pgq.ordered_note as n
+            where n.queue_id > h.queue_id
+            order by n.queue_id
+            limit 1
+        )
+        from having_notes as h
+        where h.queue_id is not null
+    )
+
+    select coalesce(array_agg(h.queue_id), '{}')
+    into dropped
+    from (
+        select k.queue_id from having_keys as k
+        union
+        select n.queue_id from having_notes as n
+    ) as h
+    where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+        and h.queue_id is not null;
+
+    foreach target in array dropped loop
+        delete from pgq.ordered_note as n
+        where n.queue_id = target;
+
+        delete from pgq.ordered_key as k
+        where k.queue_id = target
+            and k.ordered_key = any(array(
+                select l.ordered_key
+                from pgq.ordered_key as l
+                where l.queue_id = target
+                limit _clean_order.max_rows
+                for update skip locked
+            ));
+        get diagnostics removed = row_count;
+        unfinished := unfinished or removed = _clean_order.max_rows;
+    end loop;
+
+    return unfinished;
+end
+$$;
+
+comment on function pgq._clean_order(integer) is
+'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
+queues that were dropped: so many at most of each; says whether there may be more.';

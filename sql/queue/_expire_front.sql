@@ -1,0 +1,41 @@
+create function pgq._expire_front(
+    queue_id bigint,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    moment timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    expired_ids bigint[];
+begin
+    expired_ids := array(
+        select k.job_id
+        from unnest(_expire_front.floor_times, _expire_front.floor_ids) with ordinality
+            as f (floor_time, floor_id, place)
+        cross join lateral (
+            select j.job_id, j.expires_at
+            from pgq.job as j
+            where j.queue_id = _expire_front.queue_id
+                and j.priority = f.place - 1
+                and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
+                and j.visible_at <= _expire_front.moment
+            order by j.visible_at, j.job_id
+            limit 100
+        ) as k
+        where k.expires_at <= _expire_front.moment
+    );
+
+    if cardinality(expired_ids) > 0 then
+        perform
+        from pgq._expire_jobs(expired_ids, _expire_front.moment);
+    end if;
+end
+$$;
+
+comment on function pgq._expire_front(bigint, timestamptz[], bigint[], timestamptz) is
+'Removes expired jobs of an ordered queue that stand before all others: they hold up their keys.';

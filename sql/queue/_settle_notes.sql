@@ -1,0 +1,53 @@
+create function pgq._settle_notes(
+    queue_id bigint,
+    note_floor timestamptz,
+    moment timestamptz,
+    max_notes integer
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    note pgq.ordered_note;
+    settled integer := 0;
+begin
+    for note in
+        select n.*
+        from pgq.ordered_note as n
+        where n.queue_id = _settle_notes.queue_id
+            and n.look_at between _settle_notes.note_floor and _settle_notes.moment
+        order by n.look_at
+        limit _settle_notes.max_notes
+        for update skip locked
+    loop
+        delete from pgq.ordered_note as n
+        where n.queue_id = note.queue_id
+            and n.look_at = note.look_at
+            and n.ordered_key = note.ordered_key;
+
+        if pgq._let_next(note.queue_id, note.ordered_key, note.after_id) then
+            settled := settled + 1;
+            continue;
+        end if;
+
+        -- Those that an open transaction holds up must not stand in the way of others.
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        values (
+            note.queue_id,
+            pgq._clock() + least(interval '10 milliseconds' * 2 ^ note.tries, interval '1 second'),
+            note.ordered_key,
+            note.after_id,
+            least(note.tries + 1, 10)
+        );
+    end loop;
+
+    return settled;
+end
+$$;
+
+comment on function pgq._settle_notes(bigint, timestamptz, timestamptz, integer) is
+'Brings up the next jobs of noted keys of an ordered queue, for so many notes at most, and returns
+how many were settled; the others are looked at later.';

@@ -1,0 +1,46 @@
+create function pgq._turns(
+    queue_id bigint,
+    ordered_keys text[],
+    free text[],
+    after_id bigint
+)
+returns boolean[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._free_keys(array(
+        select row(
+            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id')),
+            _turns.queue_id,
+            null,
+            f.ordered_key
+        )::pgq._ended_job
+        from (
+            select unnest(_turns.free) as ordered_key
+            except
+            select unnest(_turns.ordered_keys)
+        ) as f
+    ));
+
+    return array(
+        select
+            w.ordered_key is not null
+            and (
+                f.ordered_key is null
+                or row_number() over (partition by w.ordered_key order by w.place) > 1
+            )
+        from unnest(_turns.ordered_keys) with ordinality as w (ordered_key, place)
+        left join unnest(_turns.free) as f (ordered_key)
+            on f.ordered_key collate "C" = w.ordered_key collate "C"
+        order by w.place
+    );
+end
+$$;
+
+comment on function pgq._turns(bigint, text[], text[], bigint) is
+'Which of new jobs, in the order of their ids, wait for another one of their key. free: what
+_join_order returned; those that get none of these jobs are let go, or go to the next that has a
+higher id than after_id; null: than all.';
