@@ -32,10 +32,8 @@ def check_order(queue: Queue) -> None:
 def _key(job: Job) -> str | None:
     arguments = job.event.arguments
     keys = arguments.get("keys")
-    if keys is not None:
-        found = keys[job.event.numbers.index(job.number)]
-    else:
-        found = arguments.get("key")
+    alone = arguments.get("key")
+    found = alone if keys is None else keys[job.event.numbers.index(job.number)]
     return found if found is None else str(found)
 
 
