@@ -26,6 +26,32 @@ begin
         raise exception 'argument "unique_until" must be finished, claimed or removed'
             using errcode = '22023';
     end if;
+    if _check_queue_settings.settings.max_leased is not null then
+        perform pgq._check_count(
+            'max_leased', _check_queue_settings.settings.max_leased, 1, 10000
+        );
+    end if;
+    if _check_queue_settings.settings.max_unfinished is not null then
+        perform pgq._check_count(
+            'max_unfinished', _check_queue_settings.settings.max_unfinished, 1, 2147483647
+        );
+    end if;
+    if _check_queue_settings.settings.rate_limit is not null then
+        perform pgq._check_count(
+            'rate_limit', _check_queue_settings.settings.rate_limit, 1, 1000000
+        );
+        perform pgq._check_interval(
+            'rate_interval', _check_queue_settings.settings.rate_interval, false
+        );
+        perform pgq._check_count(
+            'rate_burst', _check_queue_settings.settings.rate_burst, 1, 1000000
+        );
+    elsif _check_queue_settings.settings.rate_interval is not null
+        or _check_queue_settings.settings.rate_burst is not null
+    then
+        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
+            using errcode = '22023';
+    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;

@@ -21,6 +21,7 @@ declare
     keep interval;
     most_attempts integer;
     paused boolean;
+    limited boolean;
     common_times timestamptz[];
     common_ids bigint[];
     times timestamptz[];
@@ -34,6 +35,7 @@ declare
     places tid[];
     leaves integer[];
     keyed bigint[];
+    taken_ids bigint[];
     first integer := 1;
     last integer;
     leaf integer;
@@ -47,6 +49,7 @@ begin
         coalesce(_claim_jobs.lease, q.lease),
         coalesce(q.max_attempts, 2147483647),
         q.paused,
+        q.max_leased is not null or q.rate_limit is not null,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -56,6 +59,7 @@ begin
         keep,
         most_attempts,
         paused,
+        limited,
         common_times,
         common_ids,
         common_raised_at,
@@ -74,6 +78,7 @@ begin
     if target_id is null
         or paused
         or wanted = 0
+        or limited
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
@@ -89,6 +94,12 @@ begin
             from pgq.queue as q
             where q.queue_id = target_id
             for share;
+        end if;
+        if limited then
+            wanted := pgq._allowed_claims(target_id, wanted);
+            if wanted = 0 then
+                return;
+            end if;
         end if;
     end if;
 
@@ -139,8 +150,9 @@ begin
         select
             array_agg(c.place),
             array_agg(c.segment),
-            array_agg(c.job_id) filter (where c.unique_key is not null)
-        into places, leaves, keyed
+            array_agg(c.job_id) filter (where c.unique_key is not null),
+            array_agg(c.job_id) filter (where limited)
+        into places, leaves, keyed, taken_ids
         from (
             select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
@@ -164,8 +176,9 @@ begin
         select
             array_agg(c.place),
             array_agg(c.segment),
-            array_agg(c.job_id) filter (where c.unique_key is not null)
-        into places, leaves, keyed
+            array_agg(c.job_id) filter (where c.unique_key is not null),
+            array_agg(c.job_id) filter (where limited)
+        into places, leaves, keyed, taken_ids
         from (
             select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
@@ -300,7 +313,10 @@ begin
         first := last + 1;
     end loop;
 
-    if raising or keyed is not null then
+    if raising or keyed is not null or taken_ids is not null then
+        if taken_ids is not null then
+            perform pgq._note_claims(target_id, taken_ids);
+        end if;
         if keyed is not null then
             perform pgq._free_claimed(keyed);
         end if;

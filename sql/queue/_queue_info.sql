@@ -21,7 +21,12 @@ select
     q.created_at,
     q.updated_at,
     q.idempotency_window,
-    q.unique_until
+    q.unique_until,
+    q.max_leased,
+    q.rate_limit,
+    q.rate_interval,
+    q.rate_burst,
+    q.max_unfinished
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;

@@ -12,6 +12,11 @@ create function pgq.create_queue(
     notify boolean default null,
     idempotency_window interval default null,
     unique_until text default null,
+    max_leased integer default null,
+    rate_limit integer default null,
+    rate_interval interval default null,
+    rate_burst integer default null,
+    max_unfinished integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -36,6 +41,9 @@ begin
         jsonb_build_object(
             'job_ttl', create_queue.job_ttl,
             'max_attempts', create_queue.max_attempts,
+            'max_leased', create_queue.max_leased,
+            'max_unfinished', create_queue.max_unfinished,
+            'rate_limit', create_queue.rate_limit,
             'retention', create_queue.retention
         )
     );
@@ -59,6 +67,15 @@ begin
     settings.notify := coalesce(create_queue.notify, false);
     settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
     settings.unique_until := coalesce(create_queue.unique_until, 'finished');
+    settings.max_leased := create_queue.max_leased;
+    settings.rate_limit := create_queue.rate_limit;
+    settings.rate_interval := create_queue.rate_interval;
+    settings.rate_burst := create_queue.rate_burst;
+    if settings.rate_limit is not null then
+        settings.rate_interval := coalesce(settings.rate_interval, '1 second');
+        settings.rate_burst := coalesce(settings.rate_burst, settings.rate_limit);
+    end if;
+    settings.max_unfinished := create_queue.max_unfinished;
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -90,7 +107,12 @@ begin
                 'archive', create_queue.archive,
                 'notify', create_queue.notify,
                 'idempotency_window', create_queue.idempotency_window,
-                'unique_until', create_queue.unique_until
+                'unique_until', create_queue.unique_until,
+                'max_leased', create_queue.max_leased,
+                'rate_limit', create_queue.rate_limit,
+                'rate_interval', create_queue.rate_interval,
+                'rate_burst', create_queue.rate_burst,
+                'max_unfinished', create_queue.max_unfinished
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -118,7 +140,12 @@ begin
         created_at,
         updated_at,
         idempotency_window,
-        unique_until
+        unique_until,
+        max_leased,
+        rate_limit,
+        rate_interval,
+        rate_burst,
+        max_unfinished
     )
     values (
         settings.queue,
@@ -138,7 +165,12 @@ begin
         pgq._clock(),
         pgq._clock(),
         settings.idempotency_window,
-        settings.unique_until
+        settings.unique_until,
+        settings.max_leased,
+        settings.rate_limit,
+        settings.rate_interval,
+        settings.rate_burst,
+        settings.max_unfinished
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -161,6 +193,11 @@ begin
             create_queue.notify,
             create_queue.idempotency_window,
             create_queue.unique_until,
+            create_queue.max_leased,
+            create_queue.rate_limit,
+            create_queue.rate_interval,
+            create_queue.rate_burst,
+            create_queue.max_unfinished,
             create_queue.no_limit
         ) as c;
         return;
@@ -192,6 +229,11 @@ begin
         '0'
     );
 
+    if settings.max_leased is not null or settings.rate_limit is not null then
+        insert into pgq.claim_lock (queue_id, counted_xid)
+        values (new_id, pg_current_xact_id());
+    end if;
+
     return query
     select i.*
     from pgq._queue_info(create_queue.queue collate "C") as i;
@@ -212,6 +254,11 @@ comment on function pgq.create_queue(
     boolean,
     interval,
     text,
+    integer,
+    integer,
+    interval,
+    integer,
+    integer,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -228,9 +275,15 @@ how long an idempotency key stands for the job that it was given with, from 1 se
 default 1 day; queues and topics with one window share their storage. unique_until: how long a job
 keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
 purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter
-does so too, until it is redriven and finished, or purged, or removed by retention. no_limit: names
-of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be called at
-each start of an application, settings that are not given are not compared.
+does so too, until it is redriven and finished, or purged, or removed by retention. max_leased
+(1 to 10000): claims get nothing while so many jobs are leased; by default no limit. rate_limit (1
+to 1000000): claims get so many jobs per rate_interval (by default 1 second), and after a pause up
+to rate_burst (1 to 1000000; by default the rate_limit) at once; by default no limit. Claims of such
+a queue wait for each other until the transaction ends: they belong into short ones. max_unfinished:
+enqueue fails with MQ010 while there are so many unfinished jobs; by default no limit. no_limit:
+names of settings that shall have no limit: max_attempts, job_ttl, retention, max_leased,
+rate_limit, max_unfinished. So that it can be called at each start of an application, settings that
+are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

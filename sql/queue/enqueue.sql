@@ -30,6 +30,7 @@ declare
     queue_delay interval;
     ttl interval;
     usual boolean;
+    room integer;
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
@@ -104,6 +105,8 @@ begin
         and enqueue.run_at is null
         and enqueue.unique_key is null
         and not q.notify
+        and q.max_unfinished is null,
+        q.max_unfinished
     into
         target_id,
         store_id,
@@ -113,7 +116,8 @@ begin
         moment,
         added.job_id,
         added.duplicate,
-        usual
+        usual,
+        room
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
@@ -135,6 +139,9 @@ begin
                 select holder_id, true;
                 return;
             end if;
+        end if;
+        if room is not null then
+            perform pgq._check_room(target_id, room, 1, added.job_id);
         end if;
         -- Heard when this transaction commits.
         perform pg_notify('pgq_queue', q.queue)
@@ -206,6 +213,7 @@ are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters)
 has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
 long a job keeps others out is the queue''s unique_until. An enqueue of the same key in another
 transaction is waited for. max_attempts: of this job, instead of what the queue says now or later.
-Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
+Errors: MQ002 unknown queue, MQ010 the queue has as many unfinished jobs as its max_unfinished
+allows, 22004 a required argument is null, or no content, 22023 bad argument,
 or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
 first (try again).';

@@ -31,6 +31,7 @@ declare
     queue_delay interval;
     ttl interval;
     notify boolean;
+    room integer;
     moment timestamptz;
     visible_at timestamptz;
     size integer;
@@ -88,8 +89,8 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify
-    into target_id, store_id, leaf, queue_delay, ttl, notify
+    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify, q.max_unfinished
+    into target_id, store_id, leaf, queue_delay, ttl, notify, room
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
@@ -165,6 +166,10 @@ begin
             where b.job_id = b.holder_id;
             notify := notify and cardinality(ids) > 0;
         end if;
+    end if;
+
+    if room is not null and cardinality(ids) > 0 then
+        perform pgq._check_room(target_id, room, cardinality(ids), ids[cardinality(ids)]);
     end if;
 
     -- for the leaf: leaf

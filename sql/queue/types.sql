@@ -14,7 +14,12 @@ create type pgq.queue_info as (
     created_at timestamptz,
     updated_at timestamptz,
     idempotency_window interval,
-    unique_until text
+    unique_until text,
+    max_leased integer,
+    rate_limit integer,
+    rate_interval interval,
+    rate_burst integer,
+    max_unfinished integer
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -43,6 +48,15 @@ comment on column pgq.queue_info.idempotency_window is
 'How long an idempotency key stands for the job that it was given with.';
 comment on column pgq.queue_info.unique_until is
 'How long a job keeps others of its unique_key out: until it is finished, claimed or removed.';
+comment on column pgq.queue_info.max_leased is
+'The most jobs that are leased at one time; null: no limit.';
+comment on column pgq.queue_info.rate_limit is
+'The most jobs that are handed out per rate_interval; null: no limit.';
+comment on column pgq.queue_info.rate_interval is 'See rate_limit; null: there is none.';
+comment on column pgq.queue_info.rate_burst is
+'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
+comment on column pgq.queue_info.max_unfinished is
+'With how many unfinished jobs enqueue fails; null: no limit.';
 
 create type pgq.claimed_job as (
     job_id bigint,

@@ -32,12 +32,17 @@ class Queues(Calling):
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
         unique_until: str | None = None,
+        max_leased: int | None = None,
+        rate_limit: int | None = None,
+        rate_interval: timedelta | None = None,
+        rate_burst: int | None = None,
+        max_unfinished: int | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
 
         `Queue` says what each setting means, and its default. `no_limit` names what shall have no
-        limit: 'max_attempts', 'job_ttl', 'retention'.
+        limit: 'max_attempts', 'job_ttl', 'retention', 'max_leased', 'rate_limit', 'max_unfinished'.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
         given is not compared, so it can be called at each start of a program.
@@ -58,6 +63,11 @@ class Queues(Calling):
             notify=notify,
             idempotency_window=idempotency_window,
             unique_until=unique_until,
+            max_leased=max_leased,
+            rate_limit=rate_limit,
+            rate_interval=rate_interval,
+            rate_burst=rate_burst,
+            max_unfinished=max_unfinished,
             no_limit=no_limit,
         )
 
@@ -77,12 +87,17 @@ class Queues(Calling):
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
         unique_until: str | None = None,
+        max_leased: int | None = None,
+        rate_limit: int | None = None,
+        rate_interval: timedelta | None = None,
+        rate_burst: int | None = None,
+        max_unfinished: int | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
-        Those can be 'max_attempts', 'job_ttl' and 'retention'. Jobs that are there keep their
-        times; a new lease counts from the next claim on.
+        Those are named as for `create_queue`. Jobs that are there keep their times; a new lease
+        counts from the next claim on, and a lower `max_leased` takes no job away.
         """
         return self._row(
             Queue,
@@ -100,6 +115,11 @@ class Queues(Calling):
             notify=notify,
             idempotency_window=idempotency_window,
             unique_until=unique_until,
+            max_leased=max_leased,
+            rate_limit=rate_limit,
+            rate_interval=rate_interval,
+            rate_burst=rate_burst,
+            max_unfinished=max_unfinished,
             no_limit=no_limit,
         )
 

@@ -58,6 +58,16 @@ class Queue:
     finished, the default: until it is finished, cancelled, expired, purged or dead. claimed: only
     while it waits, so not while a worker has it. removed: a dead letter does so too.
     """
+    max_leased: int | None
+    """Claims get nothing while workers have so many of its jobs; None: no limit."""
+    rate_limit: int | None
+    """Claims get so many jobs per `rate_interval`; None: no limit."""
+    rate_interval: timedelta | None
+    """1 s; None: there is no `rate_limit`."""
+    rate_burst: int | None
+    """So many jobs may be claimed at once after a pause: as many as the `rate_limit`."""
+    max_unfinished: int | None
+    """With so many unfinished jobs enqueue raises QueueFull; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,10 @@ class QueueStats:
     oldest_ready_at: datetime | None
     """Since when the job that is due longest has been due; None when there is none."""
     paused: bool
+    held_by: str | None
+    """Why claims get nothing now, whatever is due: 'paused', 'max_leased' or 'rate_limit'."""
+    is_full: bool
+    """Whether an enqueue raises QueueFull now."""
 
 
 @dataclass(frozen=True, slots=True)
