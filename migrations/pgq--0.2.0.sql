@@ -12763,7 +12763,7 @@ begin
             age < 1000000 and _check_room.last_id <= note[2]
             -- To count many takes long: a twentieth of the time is for that, and as long as no
             -- count says no, there is room.
-            or note[4] > 5000 and age < note[4] * 20
+            or _check_room.max_unfinished > 10000 and age < note[4] * 20
         )
     then
         return;
@@ -12825,8 +12825,8 @@ $$;
 
 comment on function pgq._check_room(bigint, integer, bigint, bigint) is
 'Raises MQ010 when a queue has too many unfinished jobs for so many new ones, of which last_id is
-the highest. What other transactions are adding is not counted; where a count takes more than 5 ms,
-what has come in the last 20 times as long may not be either.';
+the highest. What other transactions are adding is not counted. Where max_unfinished is above 10000,
+a count stands for 20 times as long as it took.';
 
 -- ==== sql/queue/enqueue.sql
 
@@ -14318,17 +14318,20 @@ begin
     from pgq.queue as q
     where q.queue_id = _claim_state.queue_id;
 
-    -- Whole numbers, so nothing is lost however often it is added. Where the clock was set back,
-    -- nothing is added until it goes on from there.
+    -- Whole numbers, so nothing is lost however often it is added.
     if limits.rate_limit is not null then
         moment := pgq._clock();
+        if state.refilled_at > moment then
+            -- The clock was set back: it goes on from there, also where this claim gets nothing.
+            state.refilled_at := moment;
+            perform pgq._write_claims(state, '{}', false);
+            state.seq := state.seq + 1;
+        end if;
         cost := round(extract(epoch from limits.rate_interval)::numeric * 1000000);
         state.credit := least(
             coalesce(
                 trunc(state.credit * cost / state.job_cost)
-                + greatest(
-                    round(extract(epoch from moment - state.refilled_at)::numeric * 1000000), 0
-                )
+                + round(extract(epoch from moment - state.refilled_at)::numeric * 1000000)
                 * limits.rate_limit,
                 limits.rate_burst::numeric * cost
             ),
@@ -14417,6 +14420,7 @@ declare
     most integer;
     limited boolean;
     anew boolean;
+    handed_out bigint[] := '{}';
     leased_ids bigint[];
     late_ids bigint[];
     moment timestamptz;
@@ -14452,10 +14456,10 @@ begin
             or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         )
     then
-        -- max_leased was switched on: all that is leased. And once more, when all have ended that
+        -- max_leased was switched on: all that is leased counts. And once more, when all have ended that
         -- were under way then and may not have known it. An id that is too high is from before a
         -- restore into another cluster.
-        leased_ids := array(
+        handed_out := array(
             select k.job_id
             from generate_series(0, 9) as p (priority)
             cross join lateral (
@@ -14470,7 +14474,9 @@ begin
         state.horizon := case when anew then pg_current_xact_id() end;
         state.counted_xid := switched_xid;
         anew := true;
-    elsif state.leased + allowed > most then
+    end if;
+
+    if anew or state.leased + allowed > most then
         -- Which of those that were handed out are still leased: found by their ids, whatever else
         -- is in the queue.
         select
@@ -14478,7 +14484,7 @@ begin
             array_agg(j.job_id) filter (where j.visible_at <= moment)
         into leased_ids, late_ids
         from pgq.job as j
-        where j.job_id = any(array(
+        where j.job_id = any(handed_out || array(
                 select unnest(c.job_ids)
                 from pgq.claim_count as c
                 where c.queue_id = _allowed_claims.queue_id
@@ -14530,9 +14536,11 @@ declare
     state pgq.claim_count := pgq._claim_state(_note_claims.queue_id);
 begin
     -- It may be less than was allowed: the limits may have been changed since.
-    state.credit := greatest(
-        state.credit - cardinality(_note_claims.job_ids)::numeric * state.job_cost, 0
-    );
+    if state.credit is not null then
+        state.credit := greatest(
+            state.credit - cardinality(_note_claims.job_ids)::numeric * state.job_cost, 0
+        );
+    end if;
     if state.counted_xid is null
         or not exists (
             select

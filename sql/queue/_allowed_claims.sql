@@ -12,6 +12,7 @@ declare
     most integer;
     limited boolean;
     anew boolean;
+    handed_out bigint[] := '{}';
     leased_ids bigint[];
     late_ids bigint[];
     moment timestamptz;
@@ -47,10 +48,10 @@ begin
             or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         )
     then
-        -- max_leased was switched on: all that is leased. And once more, when all have ended that
+        -- max_leased was switched on: all that is leased counts. And once more, when all have ended that
         -- were under way then and may not have known it. An id that is too high is from before a
         -- restore into another cluster.
-        leased_ids := array(
+        handed_out := array(
             select k.job_id
             from generate_series(0, 9) as p (priority)
             cross join lateral (
@@ -65,7 +66,9 @@ begin
         state.horizon := case when anew then pg_current_xact_id() end;
         state.counted_xid := switched_xid;
         anew := true;
-    elsif state.leased + allowed > most then
+    end if;
+
+    if anew or state.leased + allowed > most then
         -- Which of those that were handed out are still leased: found by their ids, whatever else
         -- is in the queue.
         select
@@ -73,7 +76,7 @@ begin
             array_agg(j.job_id) filter (where j.visible_at <= moment)
         into leased_ids, late_ids
         from pgq.job as j
-        where j.job_id = any(array(
+        where j.job_id = any(handed_out || array(
                 select unnest(c.job_ids)
                 from pgq.claim_count as c
                 where c.queue_id = _allowed_claims.queue_id

@@ -28,7 +28,7 @@ begin
             age < 1000000 and _check_room.last_id <= note[2]
             -- To count many takes long: a twentieth of the time is for that, and as long as no
             -- count says no, there is room.
-            or note[4] > 5000 and age < note[4] * 20
+            or _check_room.max_unfinished > 10000 and age < note[4] * 20
         )
     then
         return;
@@ -90,5 +90,5 @@ $$;
 
 comment on function pgq._check_room(bigint, integer, bigint, bigint) is
 'Raises MQ010 when a queue has too many unfinished jobs for so many new ones, of which last_id is
-the highest. What other transactions are adding is not counted; where a count takes more than 5 ms,
-what has come in the last 20 times as long may not be either.';
+the highest. What other transactions are adding is not counted. Where max_unfinished is above 10000,
+a count stands for 20 times as long as it took.';

@@ -30,17 +30,20 @@ begin
     from pgq.queue as q
     where q.queue_id = _claim_state.queue_id;
 
-    -- Whole numbers, so nothing is lost however often it is added. Where the clock was set back,
-    -- nothing is added until it goes on from there.
+    -- Whole numbers, so nothing is lost however often it is added.
     if limits.rate_limit is not null then
         moment := pgq._clock();
+        if state.refilled_at > moment then
+            -- The clock was set back: it goes on from there, also where this claim gets nothing.
+            state.refilled_at := moment;
+            perform pgq._write_claims(state, '{}', false);
+            state.seq := state.seq + 1;
+        end if;
         cost := round(extract(epoch from limits.rate_interval)::numeric * 1000000);
         state.credit := least(
             coalesce(
                 trunc(state.credit * cost / state.job_cost)
-                + greatest(
-                    round(extract(epoch from moment - state.refilled_at)::numeric * 1000000), 0
-                )
+                + round(extract(epoch from moment - state.refilled_at)::numeric * 1000000)
                 * limits.rate_limit,
                 limits.rate_burst::numeric * cost
             ),

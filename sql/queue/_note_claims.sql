@@ -9,9 +9,11 @@ declare
     state pgq.claim_count := pgq._claim_state(_note_claims.queue_id);
 begin
     -- It may be less than was allowed: the limits may have been changed since.
-    state.credit := greatest(
-        state.credit - cardinality(_note_claims.job_ids)::numeric * state.job_cost, 0
-    );
+    if state.credit is not null then
+        state.credit := greatest(
+            state.credit - cardinality(_note_claims.job_ids)::numeric * state.job_cost, 0
+        );
+    end if;
     if state.counted_xid is null
         or not exists (
             select

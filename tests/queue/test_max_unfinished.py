@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from support.bulk import begin, numbers, stage
 from support.queue import ack, claim, claim_one, enqueue, enqueue_many, new_queue, settings, stats
 from support.session import Connect, Session, refused, row
 
@@ -76,30 +78,36 @@ def test_a_duplicate_is_no_new_job(connection: Session) -> None:
     assert not connection.enqueue(queue=queue, payload=Jsonb(1), unique_key="c").duplicate
 
 
-@pytest.mark.parametrize("staged", [True, False])
-def test_bulk_writes(connection: Session, staged: bool) -> None:
+def test_a_bulk_write_is_refused_as_a_whole(connection: Session) -> None:
     queue = new_queue(connection, max_unfinished=5)
-    options = {} if staged else {"atomic": False}
-    write = connection.begin_write(queue=queue, **options)
-    write_id = getattr(write, "write_id", write)
-    connection.write_chunk(write_id=write_id, task=1, chunk=0, payloads=[1, 2, 3, 4])
-    if staged:
-        connection.write_chunk(write_id=write_id, task=2, chunk=0, payloads=[1, 2])
-        refused("MQ010", connection.commit_write, write_id=write_id)
-        assert stats(connection, queue)["ready"] == 0
-        connection.alter_queue(queue=queue, max_unfinished=6)
-    else:
-        refused("MQ010", connection.write_chunk, write_id=write_id, task=2, chunk=0, payloads=[1, 2])
-        assert stats(connection, queue)["ready"] == 4
-        connection.alter_queue(queue=queue, max_unfinished=6)
-        connection.write_chunk(write_id=write_id, task=2, chunk=0, payloads=[1, 2])
+    write_id = begin(connection, queue=queue)
+    stage(connection, write_id, numbers(1, 4), task=1)
+    stage(connection, write_id, numbers(5, 6), task=2)
+    refused("MQ010", connection.commit_write, write_id=write_id)
+    assert stats(connection, queue) == {}
+    connection.alter_queue(queue=queue, max_unfinished=6)
     connection.commit_write(write_id=write_id)
     assert stats(connection, queue)["ready"] == 6
 
 
+def test_a_bulk_write_that_is_not_atomic_is_refused_by_the_chunk(connection: Session) -> None:
+    queue = new_queue(connection, max_unfinished=5)
+    write_id = begin(connection, queue=queue, atomic=False)
+    stage(connection, write_id, numbers(1, 4), task=1)
+    with pytest.raises(psycopg.Error) as caught:
+        stage(connection, write_id, numbers(5, 6), task=2)
+    assert caught.value.sqlstate == "MQ010"
+    assert stats(connection, queue)["ready"] == 4
+    for job in claim(connection, queue):
+        assert ack(connection, job)
+    stage(connection, write_id, numbers(5, 6), task=2)
+    connection.commit_write(write_id=write_id)
+    assert stats(connection, queue)["ready"] == 5
+
+
 def test_what_others_added_is_seen(connection: Session, connect: Connect) -> None:
     queue = new_queue(connection, max_unfinished=100)
-    other = connect()
+    other = connect(autocommit=True)
     for _ in range(40):
         enqueue(connection, queue)
         enqueue(other, queue)
