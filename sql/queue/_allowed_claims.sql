@@ -48,9 +48,9 @@ begin
             or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         )
     then
-        -- max_leased was switched on: all that is leased counts. And once more, when all have ended that
-        -- were under way then and may not have known it. An id that is too high is from before a
-        -- restore into another cluster.
+        -- max_leased was switched on: all that is leased counts. And once more, when all have ended
+        -- that were under way then and may not have known it. An id that is too high is from before
+        -- a restore into another cluster.
         handed_out := array(
             select k.job_id
             from generate_series(0, 9) as p (priority)
@@ -96,6 +96,7 @@ begin
                     select j.job_id
                     from pgq.job as j
                     where j.job_id = any(late_ids)
+                        and j.visible_at - moment <= interval '0'
                     order by j.job_id
                     for update skip locked
                 ) as l
