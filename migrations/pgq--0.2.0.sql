@@ -11433,17 +11433,16 @@ begin
         perform pgq._check_count(
             'rate_limit', _check_queue_settings.settings.rate_limit, 1, 1000000
         );
+    end if;
+    if _check_queue_settings.settings.rate_interval is not null then
         perform pgq._check_interval(
             'rate_interval', _check_queue_settings.settings.rate_interval, false
         );
+    end if;
+    if _check_queue_settings.settings.rate_burst is not null then
         perform pgq._check_count(
             'rate_burst', _check_queue_settings.settings.rate_burst, 1, 1000000
         );
-    elsif _check_queue_settings.settings.rate_interval is not null
-        or _check_queue_settings.settings.rate_burst is not null
-    then
-        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
-            using errcode = '22023';
     end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
@@ -11470,6 +11469,31 @@ $$;
 
 comment on function pgq._check_queue_settings(pgq.queue_info) is
 'Refuses settings that a queue cannot have (22023).';
+
+-- ==== sql/queue/_check_rate_limit.sql
+
+create function pgq._check_rate_limit(settings pgq.queue_info)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_rate_limit.settings.rate_limit is null
+        and (
+            _check_rate_limit.settings.rate_interval is not null
+            or _check_rate_limit.settings.rate_burst is not null
+        )
+    then
+        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_rate_limit(pgq.queue_info) is
+'Refuses what says more about a rate_limit where there is none (22023).';
 
 -- ==== sql/queue/_queue_info.sql
 
@@ -11712,6 +11736,7 @@ begin
         return;
     end if;
 
+    perform pgq._check_rate_limit(settings);
     class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
@@ -12002,6 +12027,7 @@ begin
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
+    perform pgq._check_rate_limit(settings);
 
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q

@@ -119,6 +119,7 @@
 \ir queue/_check_unique_keys.sql
 \ir queue/_shortest.sql
 \ir queue/_check_queue_settings.sql
+\ir queue/_check_rate_limit.sql
 
 -- The queue: queues
 \ir queue/_queue_info.sql

@@ -40,17 +40,16 @@ begin
         perform pgq._check_count(
             'rate_limit', _check_queue_settings.settings.rate_limit, 1, 1000000
         );
+    end if;
+    if _check_queue_settings.settings.rate_interval is not null then
         perform pgq._check_interval(
             'rate_interval', _check_queue_settings.settings.rate_interval, false
         );
+    end if;
+    if _check_queue_settings.settings.rate_burst is not null then
         perform pgq._check_count(
             'rate_burst', _check_queue_settings.settings.rate_burst, 1, 1000000
         );
-    elsif _check_queue_settings.settings.rate_interval is not null
-        or _check_queue_settings.settings.rate_burst is not null
-    then
-        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
-            using errcode = '22023';
     end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);

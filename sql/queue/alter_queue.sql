@@ -119,6 +119,7 @@ begin
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
+    perform pgq._check_rate_limit(settings);
 
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q

@@ -121,6 +121,7 @@ begin
         return;
     end if;
 
+    perform pgq._check_rate_limit(settings);
     class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,

@@ -25,6 +25,11 @@ DEFAULTS = {
     "paused": False,
     "idempotency_window": timedelta(days=1),
     "unique_until": "finished",
+    "max_leased": None,
+    "rate_limit": None,
+    "rate_interval": None,
+    "rate_burst": None,
+    "max_unfinished": None,
 }
 
 CHOSEN: dict[str, Any] = {
@@ -40,9 +45,14 @@ CHOSEN: dict[str, Any] = {
     "notify": True,
     "idempotency_window": timedelta(hours=1),
     "unique_until": "claimed",
+    "max_leased": 7,
+    "rate_limit": 20,
+    "rate_interval": timedelta(minutes=1),
+    "rate_burst": 50,
+    "max_unfinished": 1000,
 }
 
-LIMITS = ["max_attempts", "job_ttl", "retention"]
+LIMITS = ["max_attempts", "job_ttl", "retention", "max_leased", "rate_limit", "max_unfinished"]
 
 BAD_NAMES = [
     "",
@@ -129,7 +139,7 @@ def test_one_that_exists_is_returned(connection: Session) -> None:
     name = new_name("queue")
     created = connection.create_queue(queue=name, **CHOSEN)
     connection.execute("select pgq.pause_queue(%s)", [name])
-    expected = (*created[:-3], True, *created[-2:])
+    expected = (*created[:11], True, *created[12:])
     before = contents(connection)
     for given in ({}, *({setting: value} for setting, value in CHOSEN.items()), CHOSEN):
         assert connection.create_queue(queue=name, **given) == expected, given
@@ -159,6 +169,11 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "notify": (False, "false", "true"),
     "idempotency_window": ("2 hours", "02:00:00", "01:00:00"),
     "unique_until": ("removed", "removed", "claimed"),
+    "max_leased": (8, "8", "7"),
+    "rate_limit": (21, "21", "20"),
+    "rate_interval": ("1 second", "00:00:01", "00:01:00"),
+    "rate_burst": (1, "1", "50"),
+    "max_unfinished": (1, "1", "1000"),
 }
 
 
