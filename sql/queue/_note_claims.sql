@@ -31,4 +31,4 @@ end
 $$;
 
 comment on function pgq._note_claims(bigint, bigint[]) is
-'Counts the jobs of a claim, which was allowed by _allowed_claims, against the limits of its queue.';
+'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';

@@ -30,7 +30,6 @@ declare
     queue_delay interval;
     ttl interval;
     usual boolean;
-    room integer;
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
@@ -105,8 +104,7 @@ begin
         and enqueue.run_at is null
         and enqueue.unique_key is null
         and not q.notify
-        and q.max_unfinished is null,
-        q.max_unfinished
+        and q.max_unfinished is null
     into
         target_id,
         store_id,
@@ -116,8 +114,7 @@ begin
         moment,
         added.job_id,
         added.duplicate,
-        usual,
-        room
+        usual
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
@@ -140,14 +137,16 @@ begin
                 return;
             end if;
         end if;
-        if room is not null then
-            perform pgq._check_room(target_id, room, 1, added.job_id);
-        end if;
-        -- Heard when this transaction commits.
-        perform pg_notify('pgq_queue', q.queue)
+        -- The notification is heard when this transaction commits.
+        perform
+            case
+                when q.max_unfinished is not null
+                    then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
+            end,
+            case when q.notify then pg_notify('pgq_queue', q.queue) end
         from pgq.queue as q
         where q.queue_id = target_id
-            and q.notify;
+            and (q.notify or q.max_unfinished is not null);
     end if;
 
     insert into pgq.job (

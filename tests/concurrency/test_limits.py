@@ -103,9 +103,7 @@ def test_workers_never_have_more(shared_connect: Connect, connection: Session) -
     assert crowd.highest > 1
 
 
-def test_it_is_switched_on_while_workers_run(
-    shared_connect: Connect, connection: Session
-) -> None:
+def test_it_is_switched_on_while_workers_run(shared_connect: Connect, connection: Session) -> None:
     """Those who claim at that moment may not know it yet; what they have is counted."""
     queue = new_queue(connection)
     enqueue_many(connection, queue, 40)
@@ -196,7 +194,7 @@ def test_an_old_snapshot(
     session.commit()
     assert claim(session, queue, 9) == []
     session.rollback()
-    connection.alter_queue(queue=queue, **{name: 4 for name in limit})
+    connection.alter_queue(queue=queue, **dict.fromkeys(limit, 4))
 
 
 @pytest.mark.parametrize("level", STRICT)

@@ -28,7 +28,9 @@ def test_no_more_than_so_many(connection: Session) -> None:
     assert [job.job_id for job in claim(connection, queue, 5)] == ids[3:4]
 
 
-@pytest.mark.parametrize("end", ["ack", "nack", "release_job", "archive_job", "reject_job", "cancel"])
+@pytest.mark.parametrize(
+    "end", ["ack", "nack", "release_job", "archive_job", "reject_job", "cancel"]
+)
 def test_whatever_ends_a_lease_makes_room(connection: Session, end: str) -> None:
     queue = new_queue(connection, max_leased=1, backoff="1 hour")
     enqueue_many(connection, queue, 3)

@@ -67,9 +67,7 @@ def test_a_duplicate_is_no_new_job(connection: Session) -> None:
     for call, expected in (({"unique_key": "a"}, first), ({"idempotency_key": "b"}, second)):
         again = connection.enqueue(queue=queue, payload=Jsonb(1), **call)
         assert (again.job_id, again.duplicate) == (expected, True)
-    again = connection.enqueue_batch(
-        queue=queue, payloads=[1, 2], unique_keys=["a", "a"]
-    )
+    again = connection.enqueue_batch(queue=queue, payloads=[1, 2], unique_keys=["a", "a"])
     assert [row.job_id for row in again] == [first, first]
     for call in ({"unique_key": "c"}, {"idempotency_key": "c"}):
         refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1), **call)

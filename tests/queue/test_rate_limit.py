@@ -175,4 +175,7 @@ def test_the_settings(connection: Session) -> None:
         refused("22023", connection.create_queue, queue="new", **wrong)
         refused("22023", connection.alter_queue, queue=other, **wrong)
     refused("MQ005", connection.create_queue, queue=queue, rate_limit=10, rate_burst=11)
-    assert connection.create_queue(queue=queue, rate_limit=10, rate_interval="1000 ms").rate_burst == 10
+    assert (
+        connection.create_queue(queue=queue, rate_limit=10, rate_interval="1000 ms").rate_burst
+        == 10
+    )
