@@ -4056,17 +4056,16 @@ begin
         perform pgq._check_count(
             'rate_limit', _check_queue_settings.settings.rate_limit, 1, 1000000
         );
+    end if;
+    if _check_queue_settings.settings.rate_interval is not null then
         perform pgq._check_interval(
             'rate_interval', _check_queue_settings.settings.rate_interval, false
         );
+    end if;
+    if _check_queue_settings.settings.rate_burst is not null then
         perform pgq._check_count(
             'rate_burst', _check_queue_settings.settings.rate_burst, 1, 1000000
         );
-    elsif _check_queue_settings.settings.rate_interval is not null
-        or _check_queue_settings.settings.rate_burst is not null
-    then
-        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
-            using errcode = '22023';
     end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
@@ -4090,6 +4089,31 @@ begin
     end if;
 end
 $$;
+
+create function pgq._check_rate_limit(settings pgq.queue_info)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_rate_limit.settings.rate_limit is null
+        and (
+            _check_rate_limit.settings.rate_interval is not null
+            or _check_rate_limit.settings.rate_burst is not null
+        )
+    then
+        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_rate_limit from public;
+
+comment on function pgq._check_rate_limit(pgq.queue_info) is
+'Refuses what says more about a rate_limit where there is none (22023).';
 
 create or replace function pgq._queue_info(queue text)
 returns setof pgq.queue_info
@@ -4265,6 +4289,7 @@ begin
         return;
     end if;
 
+    perform pgq._check_rate_limit(settings);
     class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
@@ -4555,6 +4580,7 @@ begin
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
+    perform pgq._check_rate_limit(settings);
 
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
@@ -5277,7 +5303,6 @@ declare
     queue_delay interval;
     ttl interval;
     usual boolean;
-    room integer;
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
@@ -5352,8 +5377,7 @@ begin
         and enqueue.run_at is null
         and enqueue.unique_key is null
         and not q.notify
-        and q.max_unfinished is null,
-        q.max_unfinished
+        and q.max_unfinished is null
     into
         target_id,
         store_id,
@@ -5363,8 +5387,7 @@ begin
         moment,
         added.job_id,
         added.duplicate,
-        usual,
-        room
+        usual
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
@@ -5387,14 +5410,16 @@ begin
                 return;
             end if;
         end if;
-        if room is not null then
-            perform pgq._check_room(target_id, room, 1, added.job_id);
-        end if;
-        -- Heard when this transaction commits.
-        perform pg_notify('pgq_queue', q.queue)
+        -- The notification is heard when this transaction commits.
+        perform
+            case
+                when q.max_unfinished is not null
+                    then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
+            end,
+            case when q.notify then pg_notify('pgq_queue', q.queue) end
         from pgq.queue as q
         where q.queue_id = target_id
-            and q.notify;
+            and (q.notify or q.max_unfinished is not null);
     end if;
 
     insert into pgq.job (
@@ -6651,7 +6676,7 @@ $$;
 revoke all on function pgq._note_claims from public;
 
 comment on function pgq._note_claims(bigint, bigint[]) is
-'Counts the jobs of a claim, which was allowed by _allowed_claims, against the limits of its queue.';
+'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';
 
 create or replace function pgq._claim_jobs(
     queue text,

@@ -7,6 +7,7 @@ from explorer.check_endings import check_endings
 from explorer.check_groups import check_groups
 from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
+from explorer.check_limits import check_limits
 from explorer.check_log import check_topics
 from explorer.check_queue import check_queues
 from explorer.check_ticks import check_ticks
@@ -31,6 +32,7 @@ def check(history: History, link: Link) -> None:
     check_effects(history, link)
     check_keys(history)
     check_endings(history, link)
+    check_limits(history, link)
     _check_segments(history, link)
     topics = check_topics(history, link)
     # late enough for every lease and every delay, too early for most retentions

@@ -97,6 +97,7 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 backoff="0",
                 archive=draw.some(0.7),
                 unique_until=rng.choice(MODES) if "endings" in areas else None,
+                max_leased=rng.choice([1, 2, 3]) if "limits" in areas else None,
             )
     if "ticks" in areas:
         house("create_queue", queue=TICKS, no_limit=["retention", "job_ttl"])
@@ -168,6 +169,8 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (2, frozenset({"queue", "effects"})),
     (4, frozenset({"queue", "endings"})),
     (1, frozenset({"queue", "endings", "settings"})),
+    (2, frozenset({"queue", "limits"})),
+    (1, frozenset({"queue", "limits", "settings"})),
     (2, frozenset({"store", "settings"})),
     (2, frozenset({"log", "settings"})),
     (2, frozenset({"queue", "settings"})),
