@@ -401,6 +401,39 @@ create type pgq._ended_job as (
     ordered_key text collate "C"
 );
 
+-- Limits of queues.
+alter table pgq.queue
+add column max_leased integer,
+add column rate_limit integer,
+add column rate_interval interval,
+add column rate_burst integer,
+add column max_unfinished integer;
+
+alter type pgq.queue_info add attribute max_leased integer;
+alter type pgq.queue_info add attribute rate_limit integer;
+alter type pgq.queue_info add attribute rate_interval interval;
+alter type pgq.queue_info add attribute rate_burst integer;
+alter type pgq.queue_info add attribute max_unfinished integer;
+
+create table pgq.claim_lock (
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    counted_xid xid8 not null
+);
+
+create table pgq.claim_count (
+    queue_id bigint not null,
+    seq bigint not null,
+    first_seq bigint not null,
+    leased integer not null,
+    job_ids bigint[] not null,
+    counted_xid xid8,
+    horizon xid8,
+    job_cost bigint,
+    credit numeric,
+    refilled_at timestamptz,
+    primary key (queue_id, seq)
+);
+
 -- ==== sql/
 
 comment on schema pgq is
@@ -454,6 +487,20 @@ comment on column pgq.queue_info.ordered is
 
 comment on column pgq.queue_info.after_dead_letter is
 'What the jobs of a key do when one of them is dead: continue or stop.';
+
+comment on column pgq.queue_info.max_leased is
+'The most jobs that are leased at one time; null: no limit.';
+
+comment on column pgq.queue_info.rate_limit is
+'The most jobs that are handed out per rate_interval; null: no limit.';
+
+comment on column pgq.queue_info.rate_interval is 'See rate_limit; null: there is none.';
+
+comment on column pgq.queue_info.rate_burst is
+'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
+
+comment on column pgq.queue_info.max_unfinished is
+'With how many unfinished jobs enqueue fails; null: no limit.';
 
 comment on column pgq.claimed_job.lease_token is
 'What ack, nack, release_job, reject_job, archive_job and extend_lease ask for; one token for all
@@ -723,6 +770,55 @@ comment on column pgq.queue.after_dead_letter is
 'What the jobs of a key do when one of them is dead: continue, or stop until that one is redriven or
 removed.';
 
+comment on column pgq.queue.max_leased is
+'The most jobs that are leased at one time; null: no limit.';
+
+comment on column pgq.queue.rate_limit is
+'The most jobs that are handed out per rate_interval; null: no limit.';
+
+comment on column pgq.queue.rate_interval is 'See rate_limit; null: there is none.';
+
+comment on column pgq.queue.rate_burst is
+'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
+
+comment on column pgq.queue.max_unfinished is
+'With how many unfinished jobs enqueue fails; null: no limit.';
+
+comment on table pgq.claim_lock is
+'One row per queue that limits its claims, or did: locked by each of them.';
+
+comment on column pgq.claim_lock.counted_xid is
+'Which transaction switched max_leased on last: what was leased before has to be found first.';
+
+comment on table pgq.claim_count is
+'What queues that limit their claims have handed out, as a journal. The row with the highest seq
+counts.';
+
+comment on column pgq.claim_count.seq is 'Rises by one with every change.';
+
+comment on column pgq.claim_count.first_seq is
+'With which row the jobs begin that may still be leased.';
+
+comment on column pgq.claim_count.leased is
+'How many these are, at most: those that have ended since count until somebody looks.';
+
+comment on column pgq.claim_count.job_ids is 'Those that this row adds.';
+
+comment on column pgq.claim_count.counted_xid is
+'See claim_lock; null: the queue has no max_leased.';
+
+comment on column pgq.claim_count.horizon is
+'Once all transactions below this one have ended, what is leased is looked for once more: a claim
+that knew no max_leased may have been under way. Null: that is done.';
+
+comment on column pgq.claim_count.job_cost is
+'What a job costs: the microseconds of the rate_interval; null: there was no rate_limit yet.';
+
+comment on column pgq.claim_count.credit is
+'What there is to spend: each microsecond adds the rate_limit, up to rate_burst jobs.';
+
+comment on column pgq.claim_count.refilled_at is 'Up to when that has been added.';
+
 comment on column pgq.job.last_attempt is
 'Whether this attempt is the last one that was allowed when it was claimed.';
 
@@ -985,6 +1081,7 @@ begin
                 'idempotency_window',
                 'job_ttl',
                 'lease',
+                'rate_interval',
                 'retention'
             )
                 then
@@ -6523,6 +6620,31 @@ begin
         raise exception 'argument "after_dead_letter" must be continue or stop'
             using errcode = '22023';
     end if;
+    if _check_queue_settings.settings.max_leased is not null then
+        perform pgq._check_count(
+            'max_leased', _check_queue_settings.settings.max_leased, 1, 10000
+        );
+    end if;
+    if _check_queue_settings.settings.max_unfinished is not null then
+        perform pgq._check_count(
+            'max_unfinished', _check_queue_settings.settings.max_unfinished, 1, 2147483647
+        );
+    end if;
+    if _check_queue_settings.settings.rate_limit is not null then
+        perform pgq._check_count(
+            'rate_limit', _check_queue_settings.settings.rate_limit, 1, 1000000
+        );
+    end if;
+    if _check_queue_settings.settings.rate_interval is not null then
+        perform pgq._check_interval(
+            'rate_interval', _check_queue_settings.settings.rate_interval, false
+        );
+    end if;
+    if _check_queue_settings.settings.rate_burst is not null then
+        perform pgq._check_count(
+            'rate_burst', _check_queue_settings.settings.rate_burst, 1, 1000000
+        );
+    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;
@@ -6545,6 +6667,31 @@ begin
     end if;
 end
 $$;
+
+create function pgq._check_rate_limit(settings pgq.queue_info)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_rate_limit.settings.rate_limit is null
+        and (
+            _check_rate_limit.settings.rate_interval is not null
+            or _check_rate_limit.settings.rate_burst is not null
+        )
+    then
+        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_rate_limit from public;
+
+comment on function pgq._check_rate_limit(pgq.queue_info) is
+'Refuses what says more about a rate_limit where there is none (22023).';
 
 create function pgq._let_next(queue_id bigint, ordered_key text, after_id bigint)
 returns boolean
@@ -6938,7 +7085,12 @@ select
     q.idempotency_window,
     q.unique_until,
     q.ordered,
-    q.after_dead_letter
+    q.after_dead_letter,
+    q.max_leased,
+    q.rate_limit,
+    q.rate_interval,
+    q.rate_burst,
+    q.max_unfinished
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -6959,6 +7111,11 @@ create function pgq.create_queue(
     unique_until text default null,
     ordered boolean default null,
     after_dead_letter text default null,
+    max_leased integer default null,
+    rate_limit integer default null,
+    rate_interval interval default null,
+    rate_burst integer default null,
+    max_unfinished integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -6983,6 +7140,9 @@ begin
         jsonb_build_object(
             'job_ttl', create_queue.job_ttl,
             'max_attempts', create_queue.max_attempts,
+            'max_leased', create_queue.max_leased,
+            'max_unfinished', create_queue.max_unfinished,
+            'rate_limit', create_queue.rate_limit,
             'retention', create_queue.retention
         )
     );
@@ -7008,6 +7168,15 @@ begin
     settings.unique_until := coalesce(create_queue.unique_until, 'finished');
     settings.ordered := coalesce(create_queue.ordered, false);
     settings.after_dead_letter := coalesce(create_queue.after_dead_letter, 'continue');
+    settings.max_leased := create_queue.max_leased;
+    settings.rate_limit := create_queue.rate_limit;
+    settings.rate_interval := create_queue.rate_interval;
+    settings.rate_burst := create_queue.rate_burst;
+    if settings.rate_limit is not null then
+        settings.rate_interval := coalesce(settings.rate_interval, '1 second');
+        settings.rate_burst := coalesce(settings.rate_burst, settings.rate_limit);
+    end if;
+    settings.max_unfinished := create_queue.max_unfinished;
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -7041,7 +7210,12 @@ begin
                 'idempotency_window', create_queue.idempotency_window,
                 'unique_until', create_queue.unique_until,
                 'ordered', create_queue.ordered,
-                'after_dead_letter', create_queue.after_dead_letter
+                'after_dead_letter', create_queue.after_dead_letter,
+                'max_leased', create_queue.max_leased,
+                'rate_limit', create_queue.rate_limit,
+                'rate_interval', create_queue.rate_interval,
+                'rate_burst', create_queue.rate_burst,
+                'max_unfinished', create_queue.max_unfinished
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -7050,6 +7224,7 @@ begin
         return;
     end if;
 
+    perform pgq._check_rate_limit(settings);
     class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
@@ -7071,7 +7246,12 @@ begin
         idempotency_window,
         unique_until,
         ordered,
-        after_dead_letter
+        after_dead_letter,
+        max_leased,
+        rate_limit,
+        rate_interval,
+        rate_burst,
+        max_unfinished
     )
     values (
         settings.queue,
@@ -7093,7 +7273,12 @@ begin
         settings.idempotency_window,
         settings.unique_until,
         settings.ordered,
-        settings.after_dead_letter
+        settings.after_dead_letter,
+        settings.max_leased,
+        settings.rate_limit,
+        settings.rate_interval,
+        settings.rate_burst,
+        settings.max_unfinished
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -7118,6 +7303,11 @@ begin
             create_queue.unique_until,
             create_queue.ordered,
             create_queue.after_dead_letter,
+            create_queue.max_leased,
+            create_queue.rate_limit,
+            create_queue.rate_interval,
+            create_queue.rate_burst,
+            create_queue.max_unfinished,
             create_queue.no_limit
         ) as c;
         return;
@@ -7151,6 +7341,11 @@ begin
         case when settings.ordered then '-infinity'::timestamptz end
     );
 
+    if settings.max_leased is not null or settings.rate_limit is not null then
+        insert into pgq.claim_lock (queue_id, counted_xid)
+        values (new_id, pg_current_xact_id());
+    end if;
+
     return query
     select i.*
     from pgq._queue_info(create_queue.queue collate "C") as i;
@@ -7175,6 +7370,11 @@ comment on function pgq.create_queue(
     text,
     boolean,
     text,
+    integer,
+    integer,
+    interval,
+    integer,
+    integer,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -7196,9 +7396,15 @@ one key are handed out one at a time, in the order in which their enqueues were 
 their priorities and delays; those without a key never wait; off by default, and fixed. What the
 next job waits for is that the one before is finished, cancelled, expired, purged or dead.
 after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
-the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit:
-names of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be
-called at each start of an application, settings that are not given are not compared.
+the dead letter is redriven, which then comes first, or purged, or removed by retention.
+max_leased (1 to 10000): claims get nothing while so many jobs are leased; by default no limit.
+rate_limit (1 to 1000000): claims get so many jobs per rate_interval (by default 1 second), and
+after a pause up to rate_burst (1 to 1000000; by default the rate_limit) at once; by default no
+limit. Claims of such a queue wait for each other until the transaction ends: they belong into short
+ones. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by default
+no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl, retention,
+max_leased, rate_limit, max_unfinished. So that it can be called at each start of an application,
+settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -7218,6 +7424,11 @@ create function pgq.alter_queue(
     idempotency_window interval default null,
     unique_until text default null,
     after_dead_letter text default null,
+    max_leased integer default null,
+    rate_limit integer default null,
+    rate_interval interval default null,
+    rate_burst integer default null,
+    max_unfinished integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -7237,6 +7448,8 @@ declare
     attempts_before integer;
     retention_before interval;
     window_before interval;
+    limit_before integer;
+    leased_before integer;
 begin
     loop
         perform
@@ -7252,6 +7465,9 @@ begin
         jsonb_build_object(
             'job_ttl', alter_queue.job_ttl,
             'max_attempts', alter_queue.max_attempts,
+            'max_leased', alter_queue.max_leased,
+            'max_unfinished', alter_queue.max_unfinished,
+            'rate_limit', alter_queue.rate_limit,
             'retention', alter_queue.retention
         )
     );
@@ -7263,6 +7479,8 @@ begin
     attempts_before := settings.max_attempts;
     retention_before := settings.retention;
     window_before := settings.idempotency_window;
+    leased_before := settings.max_leased;
+    limit_before := settings.rate_limit;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -7280,6 +7498,32 @@ begin
     settings.after_dead_letter := coalesce(
         alter_queue.after_dead_letter, settings.after_dead_letter
     );
+    settings.max_leased := coalesce(alter_queue.max_leased, settings.max_leased);
+    settings.max_unfinished := coalesce(alter_queue.max_unfinished, settings.max_unfinished);
+    if 'max_leased' = any(alter_queue.no_limit collate "C") then
+        settings.max_leased := null;
+    end if;
+    if 'max_unfinished' = any(alter_queue.no_limit collate "C") then
+        settings.max_unfinished := null;
+    end if;
+    settings.rate_limit := coalesce(alter_queue.rate_limit, settings.rate_limit);
+    if 'rate_limit' = any(alter_queue.no_limit collate "C") then
+        settings.rate_limit := null;
+    end if;
+    if settings.rate_limit is null then
+        settings.rate_interval := alter_queue.rate_interval;
+        settings.rate_burst := alter_queue.rate_burst;
+    else
+        settings.rate_interval := coalesce(
+            alter_queue.rate_interval, settings.rate_interval, '1 second'
+        );
+        -- It goes along with the limit unless it was set apart.
+        settings.rate_burst := coalesce(
+            alter_queue.rate_burst,
+            nullif(settings.rate_burst, limit_before),
+            settings.rate_limit
+        );
+    end if;
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -7290,6 +7534,7 @@ begin
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
+    perform pgq._check_rate_limit(settings);
 
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
@@ -7309,6 +7554,11 @@ begin
         idempotency_window = settings.idempotency_window,
         unique_until = settings.unique_until,
         after_dead_letter = settings.after_dead_letter,
+        max_leased = settings.max_leased,
+        rate_limit = settings.rate_limit,
+        rate_interval = settings.rate_interval,
+        rate_burst = settings.rate_burst,
+        max_unfinished = settings.max_unfinished,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
@@ -7325,6 +7575,18 @@ begin
             horizon = null,
             marked_id = excluded.marked_id,
             missed_id = null;
+    end if;
+
+    if settings.max_leased is not null and leased_before is null
+        or settings.rate_limit is not null and limit_before is null
+    then
+        insert into pgq.claim_lock as l (queue_id, counted_xid)
+        values (target_id, pg_current_xact_id())
+        on conflict (queue_id) do update
+        set counted_xid = case
+            when leased_before is null then excluded.counted_xid
+            else l.counted_xid
+        end;
     end if;
 
     return query
@@ -7350,17 +7612,23 @@ comment on function pgq.alter_queue(
     interval,
     text,
     text,
+    integer,
+    integer,
+    interval,
+    integer,
+    integer,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
-See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
-that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
-lowered max_attempts already become dead letters, but for those that were enqueued with one of their
-own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
+See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
+max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts
+from the next claim. Jobs that have had a lowered max_attempts already become dead letters, but for
+those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
 it; after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. Where there was
 no retention before, what is finished is kept for the new one from now on. A new idempotency_window
 counts for keys noted before as well, from when each was noted; but what was noted by a shorter one
-is forgotten when that ends.
+is forgotten when that ends. A max_leased below what is leased takes no job away: claims get nothing
+until it is less. rate_burst follows the rate_limit unless it was given.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -7445,6 +7713,8 @@ begin
         ));
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
+    delete from pgq.claim_count as c
+    where c.queue_id = target.queue_id;
 
     perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
 end
@@ -7923,6 +8193,103 @@ revoke all on function pgq._take_keys from public;
 comment on function pgq._take_keys(bigint, text[], bigint[], boolean) is
 'What _take_key does for many jobs; those without a key are returned themselves.';
 
+create function pgq._check_room(
+    queue_id bigint,
+    max_unfinished integer,
+    new_jobs bigint,
+    last_id bigint
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    begun_at timestamptz := clock_timestamp();
+    name text := 'pgq.room_' || _check_room.queue_id;
+    -- What this session counted last: by which max_unfinished, up to which id there is room, when,
+    -- and how many microseconds it took. It is a hint: no transaction and no other session sees it.
+    note numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ');
+    age numeric;
+    unfinished bigint;
+begin
+    -- No more can have come since than there were new ids. What was put back without an id is found
+    -- a second later.
+    age := extract(epoch from begun_at)::numeric * 1000000 - note[3];
+    if note[1] = _check_room.max_unfinished
+        and age >= 0
+        and (
+            age < 1000000 and _check_room.last_id <= note[2]
+            -- To count many takes long: a twentieth of the time is for that, and as long as no
+            -- count says no, there is room.
+            or _check_room.max_unfinished > 10000 and age < note[4] * 20
+        )
+    then
+        return;
+    end if;
+
+    -- Above the floors, below which there are dead rows and what has expired.
+    select count(*)
+    into unfinished
+    from (
+        select
+        from (
+            select g.floor_times, g.floor_ids
+            from pgq.queue_floor as g
+            where g.queue_id = _check_room.queue_id
+                and g.label = ''
+            order by g.seq desc
+            limit 1
+        ) as n
+        cross join lateral unnest(n.floor_times, n.floor_ids) with ordinality
+            as f (floor_time, floor_id, place)
+        cross join lateral (
+            select
+            from pgq.job as k
+            where k.queue_id = _check_room.queue_id
+                and k.priority = f.place - 1
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+        ) as j
+        limit _check_room.max_unfinished::bigint + 1
+    ) as c;
+
+    if unfinished + _check_room.new_jobs > _check_room.max_unfinished then
+        raise exception 'queue "%" is full',
+            (select q.queue from pgq.queue as q where q.queue_id = _check_room.queue_id)
+            using errcode = 'MQ010',
+                detail = format(
+                    'New jobs: %s; unfinished: %s%s; max_unfinished: %s.',
+                    _check_room.new_jobs,
+                    case when unfinished > _check_room.max_unfinished then 'more than ' else '' end,
+                    least(unfinished, _check_room.max_unfinished),
+                    _check_room.max_unfinished
+                ),
+                hint = 'Try again when workers have finished some, or raise max_unfinished with '
+                    'pgq.alter_queue.';
+    end if;
+
+    perform set_config(
+        name,
+        concat_ws(
+            ' ',
+            _check_room.max_unfinished,
+            _check_room.last_id + _check_room.max_unfinished - unfinished - _check_room.new_jobs,
+            round(extract(epoch from begun_at)::numeric * 1000000),
+            round(extract(epoch from clock_timestamp() - begun_at)::numeric * 1000000)
+        ),
+        false
+    );
+end
+$$;
+
+revoke all on function pgq._check_room from public;
+
+comment on function pgq._check_room(bigint, integer, bigint, bigint) is
+'Raises MQ010 when a queue has too many unfinished jobs for so many new ones, of which last_id is
+the highest. What other transactions are adding is not counted. Where max_unfinished is above 10000,
+a count stands for 20 times as long as it took.';
+
 create function pgq.enqueue(
     queue text,
     payload jsonb default null,
@@ -8033,6 +8400,7 @@ begin
         and enqueue.unique_key is null
         and not q.notify
         and not q.ordered
+        and q.max_unfinished is null
     into
         target_id,
         store_id,
@@ -8080,11 +8448,16 @@ begin
             turn_at := coalesce(due_at, moment + queue_delay);
             due_at := 'infinity';
         end if;
-        -- Heard when this transaction commits.
-        perform pg_notify('pgq_queue', q.queue)
+        -- The notification is heard when this transaction commits.
+        perform
+            case
+                when q.max_unfinished is not null
+                    then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
+            end,
+            case when q.notify then pg_notify('pgq_queue', q.queue) end
         from pgq.queue as q
         where q.queue_id = target_id
-            and q.notify;
+            and (q.notify or q.max_unfinished is not null);
     end if;
 
     insert into pgq.job (
@@ -8408,9 +8781,10 @@ transaction is waited for. max_attempts: of this job, instead of what the queue 
 In an ordered queue the jobs of one key, of at most 255 characters, are handed out one after the
 other in the order of their commits, and an enqueue of a key waits for the transactions that have
 enqueued one of it and are open.
-Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
-or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
-first (try again).';
+Errors: MQ002 unknown queue, MQ010 the queue has as many unfinished jobs as its max_unfinished
+allows, 22004 a required argument is null, or no content, 22023 bad argument, or the job would
+expire before it is due, 40001 above READ COMMITTED when another transaction was first (try
+again).';
 
 create function pgq.enqueue_batch(
     queue text,
@@ -8445,6 +8819,7 @@ declare
     queue_delay interval;
     ttl interval;
     notify boolean;
+    room integer;
     moment timestamptz;
     visible_at timestamptz;
     size integer;
@@ -8506,8 +8881,16 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify, q.ordered
-    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered
+    select
+        q.queue_id,
+        q.partition_id,
+        q.segment,
+        q.delay,
+        q.job_ttl,
+        q.notify,
+        q.ordered,
+        q.max_unfinished
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
@@ -8590,6 +8973,9 @@ begin
         end if;
     end if;
 
+    if room is not null and cardinality(ids) > 0 then
+        perform pgq._check_room(target_id, room, cardinality(ids), ids[cardinality(ids)]);
+    end if;
     if ordered then
         turn_keys := enqueue_batch.keys;
         turns := pgq._turns(target_id, turn_keys, free, null);
@@ -9453,6 +9839,283 @@ begin
 end
 $$;
 
+create function pgq._claim_state(queue_id bigint)
+returns pgq.claim_count
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq.claim_count;
+    limits pgq.queue;
+    cost bigint;
+    moment timestamptz;
+begin
+    select c.*
+    into state
+    from pgq.claim_count as c
+    where c.queue_id = _claim_state.queue_id
+    order by c.seq desc
+    limit 1;
+
+    if state.queue_id is null then
+        state.queue_id := _claim_state.queue_id;
+        state.seq := 0;
+        state.first_seq := 1;
+        state.leased := 0;
+    end if;
+
+    select q.*
+    into limits
+    from pgq.queue as q
+    where q.queue_id = _claim_state.queue_id;
+
+    -- Whole numbers, so nothing is lost however often it is added.
+    if limits.rate_limit is not null then
+        moment := pgq._clock();
+        if state.refilled_at > moment then
+            -- The clock was set back: it goes on from there, also where this claim gets nothing.
+            state.refilled_at := moment;
+            perform pgq._write_claims(state, '{}', false);
+            state.seq := state.seq + 1;
+        end if;
+        cost := round(extract(epoch from limits.rate_interval)::numeric * 1000000);
+        state.credit := least(
+            coalesce(
+                trunc(state.credit * cost / state.job_cost)
+                + round(extract(epoch from moment - state.refilled_at)::numeric * 1000000)
+                * limits.rate_limit,
+                limits.rate_burst::numeric * cost
+            ),
+            limits.rate_burst::numeric * cost
+        );
+        state.job_cost := cost;
+        state.refilled_at := moment;
+    end if;
+
+    return state;
+end
+$$;
+
+revoke all on function pgq._claim_state from public;
+
+comment on function pgq._claim_state(bigint) is
+'What a queue has handed out, and what its rate_limit allows now. The caller has its claim_lock.';
+
+create function pgq._write_claims(state pgq.claim_count, job_ids bigint[], anew boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    first_seq bigint := case
+        when _write_claims.anew then _write_claims.state.seq + 1
+        else _write_claims.state.first_seq
+    end;
+begin
+    -- Above READ COMMITTED it raises 40001 where another claim was first.
+    insert into pgq.claim_count (
+        queue_id,
+        seq,
+        first_seq,
+        leased,
+        job_ids,
+        counted_xid,
+        horizon,
+        job_cost,
+        credit,
+        refilled_at
+    )
+    values (
+        _write_claims.state.queue_id,
+        _write_claims.state.seq + 1,
+        first_seq,
+        cardinality(_write_claims.job_ids)
+        + case when _write_claims.anew then 0 else _write_claims.state.leased end,
+        _write_claims.job_ids,
+        _write_claims.state.counted_xid,
+        _write_claims.state.horizon,
+        _write_claims.state.job_cost,
+        _write_claims.state.credit,
+        _write_claims.state.refilled_at
+    )
+    on conflict do nothing;
+
+    -- Those that do not count any more, found by their numbers, so no dead rows are walked.
+    if _write_claims.anew then
+        delete from pgq.claim_count as c
+        where c.queue_id = _write_claims.state.queue_id
+            and c.seq between _write_claims.state.first_seq and _write_claims.state.seq;
+    end if;
+end
+$$;
+
+revoke all on function pgq._write_claims from public;
+
+comment on function pgq._write_claims(pgq.claim_count, bigint[], boolean) is
+'Adds to the journal of a queue that limits its claims, whose claim_lock the caller has. anew: these
+are all jobs that may be leased; otherwise they come to those before.';
+
+create function pgq._allowed_claims(queue_id bigint, wanted integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    allowed integer := _allowed_claims.wanted;
+    state pgq.claim_count;
+    switched_xid xid8;
+    most integer;
+    limited boolean;
+    anew boolean;
+    handed_out bigint[] := '{}';
+    leased_ids bigint[];
+    late_ids bigint[];
+    moment timestamptz;
+begin
+    -- Claims of such a queue are one after the other. Only they hold this lock, to the end of their
+    -- transactions. Whoever has it waits for nothing more in its call.
+    select l.counted_xid
+    into switched_xid
+    from pgq.claim_lock as l
+    where l.queue_id = _allowed_claims.queue_id
+    for update;
+
+    -- New statements, whose snapshots are younger than the lock.
+    select q.max_leased, q.rate_limit is not null
+    into most, limited
+    from pgq.queue as q
+    where q.queue_id = _allowed_claims.queue_id;
+    state := pgq._claim_state(_allowed_claims.queue_id);
+
+    if limited then
+        allowed := least(allowed, trunc(state.credit / state.job_cost));
+    end if;
+    if most is null or allowed = 0 then
+        return allowed;
+    end if;
+
+    moment := pgq._clock();
+    anew := state.counted_xid is distinct from switched_xid;
+    if anew
+        or state.horizon <> pg_current_xact_id()
+        and (
+            state.horizon <= pg_snapshot_xmin(pg_current_snapshot())
+            or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+        )
+    then
+        -- max_leased was switched on: all that is leased counts. And once more, when all have ended
+        -- that were under way then and may not have known it. An id that is too high is from before
+        -- a restore into another cluster.
+        handed_out := array(
+            select k.job_id
+            from generate_series(0, 9) as p (priority)
+            cross join lateral (
+                select j.job_id
+                from pgq.job as j
+                where j.queue_id = _allowed_claims.queue_id
+                    and j.priority = p.priority
+                    and j.visible_at > moment
+                    and j.lease_token is not null
+            ) as k
+        );
+        state.horizon := case when anew then pg_current_xact_id() end;
+        state.counted_xid := switched_xid;
+        anew := true;
+    end if;
+
+    if anew or state.leased + allowed > most then
+        -- Which of those that were handed out are still leased: found by their ids, whatever else
+        -- is in the queue.
+        select
+            coalesce(array_agg(j.job_id) filter (where j.visible_at > moment), '{}'),
+            array_agg(j.job_id) filter (where j.visible_at <= moment)
+        into leased_ids, late_ids
+        from pgq.job as j
+        where j.job_id = any(handed_out || array(
+                select unnest(c.job_ids)
+                from pgq.claim_count as c
+                where c.queue_id = _allowed_claims.queue_id
+                    and c.seq between state.first_seq and state.seq
+            ))
+            and j.lease_token is not null;
+
+        if late_ids is not null then
+            -- One that somebody has locked may be on the way to a longer lease. The others keep
+            -- theirs as it is until this transaction ends: whoever extends one waits, and then
+            -- finds it run out.
+            leased_ids := leased_ids || array(
+                select unnest(late_ids)
+                except
+                select l.job_id
+                from (
+                    select j.job_id
+                    from pgq.job as j
+                    where j.job_id = any(late_ids)
+                        and j.visible_at - moment <= interval '0'
+                    order by j.job_id
+                    for update skip locked
+                ) as l
+            );
+        end if;
+    end if;
+
+    if anew or cardinality(leased_ids) < state.leased then
+        perform pgq._write_claims(state, leased_ids, true);
+        state.leased := cardinality(leased_ids);
+    end if;
+    return greatest(least(allowed, most - state.leased), 0);
+end
+$$;
+
+revoke all on function pgq._allowed_claims from public;
+
+comment on function pgq._allowed_claims(bigint, integer) is
+'How many of the wanted jobs a claim may take by max_leased and rate_limit of its queue. It locks
+out other claims of the queue until the transaction ends.';
+
+create function pgq._note_claims(queue_id bigint, job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq.claim_count := pgq._claim_state(_note_claims.queue_id);
+begin
+    -- It may be less than was allowed: the limits may have been changed since.
+    if state.credit is not null then
+        state.credit := greatest(
+            state.credit - cardinality(_note_claims.job_ids)::numeric * state.job_cost, 0
+        );
+    end if;
+    if state.counted_xid is null
+        or not exists (
+            select
+            from pgq.queue as q
+            where q.queue_id = _note_claims.queue_id
+                and q.max_leased is not null
+        )
+    then
+        state.counted_xid := null;
+        perform pgq._write_claims(state, '{}', true);
+    else
+        perform pgq._write_claims(state, _note_claims.job_ids, false);
+    end if;
+end
+$$;
+
+revoke all on function pgq._note_claims from public;
+
+comment on function pgq._note_claims(bigint, bigint[]) is
+'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';
+
 create or replace function pgq._claim_jobs(
     queue text,
     max_jobs integer,
@@ -9476,6 +10139,7 @@ declare
     keep interval;
     most_attempts integer;
     paused boolean;
+    limited boolean;
     common_times timestamptz[];
     common_ids bigint[];
     times timestamptz[];
@@ -9489,6 +10153,7 @@ declare
     places tid[];
     leaves integer[];
     keyed bigint[];
+    taken_ids bigint[];
     first integer := 1;
     last integer;
     leaf integer;
@@ -9506,6 +10171,7 @@ begin
         q.paused,
         q.ordered,
         f.note_floor,
+        q.max_leased is not null or q.rate_limit is not null,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -9517,6 +10183,7 @@ begin
         paused,
         ordered,
         noted_from,
+        limited,
         common_times,
         common_ids,
         common_raised_at,
@@ -9536,6 +10203,7 @@ begin
         or paused
         or wanted = 0
         or ordered
+        or limited
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
@@ -9551,6 +10219,12 @@ begin
             from pgq.queue as q
             where q.queue_id = target_id
             for share;
+        end if;
+        if limited then
+            wanted := pgq._allowed_claims(target_id, wanted);
+            if wanted = 0 then
+                return;
+            end if;
         end if;
         if ordered then
             -- What comes up now is due now.
@@ -9611,8 +10285,9 @@ begin
         select
             array_agg(c.place),
             array_agg(c.segment),
-            array_agg(c.job_id) filter (where c.unique_key is not null)
-        into places, leaves, keyed
+            array_agg(c.job_id) filter (where c.unique_key is not null),
+            array_agg(c.job_id) filter (where limited)
+        into places, leaves, keyed, taken_ids
         from (
             select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
@@ -9636,8 +10311,9 @@ begin
         select
             array_agg(c.place),
             array_agg(c.segment),
-            array_agg(c.job_id) filter (where c.unique_key is not null)
-        into places, leaves, keyed
+            array_agg(c.job_id) filter (where c.unique_key is not null),
+            array_agg(c.job_id) filter (where limited)
+        into places, leaves, keyed, taken_ids
         from (
             select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
@@ -10825,7 +11501,10 @@ begin
         first := last + 1;
     end loop;
 
-    if raising or keyed is not null then
+    if raising or keyed is not null or taken_ids is not null then
+        if taken_ids is not null then
+            perform pgq._note_claims(target_id, taken_ids);
+        end if;
         if keyed is not null then
             perform pgq._free_claimed(keyed);
         end if;
@@ -10894,8 +11573,12 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null
-        and not q.paused and not q.ordered
+        coalesce(claim_job.max_jobs, 1) = 1
+        and claim_job.label is null
+        and not q.paused
+        and not q.ordered
+        and q.max_leased is null
+        and q.rate_limit is null
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";
@@ -11366,6 +12049,20 @@ begin
     ) as c;
 end
 $$;
+
+comment on function pgq.claim_job(text, integer, interval, text) is
+'Leases up to max_jobs (1 to 100000) jobs of a queue to the caller and returns them.
+A worker that finishes calls ack (or archive_job), one that fails calls nack, with the lease
+token; if it does neither before leased_until, the job goes to the next claim, with the next
+attempt number. Lower priority numbers come first, then what is due longest. One call gives all
+its jobs one token. Concurrent claims get different jobs and do not wait for each other. A claim
+in a transaction that is rolled back, or whose client dies before commit, has not happened. lease:
+how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
+what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
+queue is paused, or one of its limits (max_leased, rate_limit) is reached. Claims of a queue with
+such a limit do wait for each other, until the transaction ends.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs or lease, 40001
+above READ COMMITTED when another transaction was first (try again).';
 
 create or replace function pgq._finish(
     job_ids bigint[],
@@ -12376,7 +13073,9 @@ begin
         coalesce(finish_and_claim.max_jobs, 1) = 1
         and finish_and_claim.label is null
         and not q.paused
-        and not q.ordered,
+        and not q.ordered
+        and q.max_leased is null
+        and q.rate_limit is null,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -13342,6 +14041,17 @@ begin
     ) as c;
 end
 $$;
+
+comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
+'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
+It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
+null or an empty array: nothing is. They may be of another queue. Then up to max_jobs (0 to 100000)
+jobs are leased and returned as by claim_job; 0: none. A paused queue hands out nothing, but what is
+done is finished. In a queue with max_leased, what is finished makes room for what is leased.
+Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
+was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
+are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ
+COMMITTED when another transaction was first (try again).';
 
 create or replace function pgq.ack(job_id bigint, lease_token uuid)
 returns boolean
@@ -14561,6 +15271,14 @@ begin
     end if;
 
     while cardinality(rest) > 0 loop
+        -- The clock is read behind the locks: a claim of a queue with max_leased holds the row of a
+        -- job whose lease has run out, and does not count it.
+        perform
+        from pgq.job as j
+        where j.job_id = any(rest)
+            and j.lease_token = _extend_lease.lease_token
+        order by j.job_id
+        for update;
         moment := pgq._clock();
 
         -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
@@ -16181,6 +16899,28 @@ begin
     where f.queue_id = any(array(
         select h.queue_id
         from having_floors as h
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+    ));
+
+    -- The same for those of claims.
+    with recursive having_claims as (
+        (select c.queue_id from pgq.claim_count as c order by c.queue_id desc limit 1)
+        union all
+        select (
+            select c.queue_id
+            from pgq.claim_count as c
+            where c.queue_id < h.queue_id
+            order by c.queue_id desc
+            limit 1
+        )
+        from having_claims as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.claim_count as c
+    where c.queue_id = any(array(
+        select h.queue_id
+        from having_claims as h
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
@@ -18355,7 +19095,17 @@ select
     (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
     s.oldest as oldest_ready_at,
     q.paused,
-    coalesce(s.waiting, 0) as waiting
+    coalesce(s.waiting, 0) as waiting,
+    case
+        when q.paused then 'paused'
+        when s.leased >= q.max_leased then 'max_leased'
+        when
+            n.credit / n.job_cost
+            + greatest(extract(epoch from c.moment - n.refilled_at), 0)
+            * q.rate_limit / extract(epoch from q.rate_interval) < 1
+            then 'rate_limit'
+    end as held_by,
+    coalesce(s.unfinished >= q.max_unfinished, false) as is_full
 from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
@@ -18370,16 +19120,30 @@ cross join lateral (
         count(*) filter (
             where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
         ) as expired,
-        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest
+        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest,
+        count(*) as unfinished
     from pgq.job as j
     cross join lateral (
         select coalesce(j.expires_at <= c.moment, false) as expired
     ) as e
     where j.queue_id = q.queue_id
-) as s;
+) as s
+left join lateral (
+    select l.job_cost, l.credit, l.refilled_at
+    from pgq.claim_count as l
+    where l.queue_id = q.queue_id
+    order by l.seq desc
+    limit 1
+) as n on true;
 
 comment on column pgq.queue_stats.waiting is
 'Jobs of an ordered queue that wait for another one of their key.';
+
+comment on column pgq.queue_stats.held_by is
+'Why claims get nothing now, whatever is due: paused, max_leased or rate_limit; null: they do.';
+
+comment on column pgq.queue_stats.is_full is
+'Whether enqueue fails now: there are as many unfinished jobs as max_unfinished, or more.';
 
 create or replace view pgq.dead_letters
 with (security_barrier) as

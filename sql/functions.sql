@@ -124,6 +124,7 @@
 \ir queue/_check_unique_keys.sql
 \ir queue/_shortest.sql
 \ir queue/_check_queue_settings.sql
+\ir queue/_check_rate_limit.sql
 
 -- The queue: keys of jobs
 \ir queue/_let_next.sql
@@ -148,6 +149,7 @@
 \ir queue/_enqueue_keyed.sql
 \ir queue/_take_key.sql
 \ir queue/_take_keys.sql
+\ir queue/_check_room.sql
 \ir queue/enqueue.sql
 \ir queue/enqueue_batch.sql
 
@@ -160,6 +162,10 @@
 \ir queue/_lock_floor.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
+\ir queue/_claim_state.sql
+\ir queue/_write_claims.sql
+\ir queue/_allowed_claims.sql
+\ir queue/_note_claims.sql
 \ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
 \ir queue/_still_leased.sql

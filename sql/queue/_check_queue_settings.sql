@@ -30,6 +30,31 @@ begin
         raise exception 'argument "after_dead_letter" must be continue or stop'
             using errcode = '22023';
     end if;
+    if _check_queue_settings.settings.max_leased is not null then
+        perform pgq._check_count(
+            'max_leased', _check_queue_settings.settings.max_leased, 1, 10000
+        );
+    end if;
+    if _check_queue_settings.settings.max_unfinished is not null then
+        perform pgq._check_count(
+            'max_unfinished', _check_queue_settings.settings.max_unfinished, 1, 2147483647
+        );
+    end if;
+    if _check_queue_settings.settings.rate_limit is not null then
+        perform pgq._check_count(
+            'rate_limit', _check_queue_settings.settings.rate_limit, 1, 1000000
+        );
+    end if;
+    if _check_queue_settings.settings.rate_interval is not null then
+        perform pgq._check_interval(
+            'rate_interval', _check_queue_settings.settings.rate_interval, false
+        );
+    end if;
+    if _check_queue_settings.settings.rate_burst is not null then
+        perform pgq._check_count(
+            'rate_burst', _check_queue_settings.settings.rate_burst, 1, 1000000
+        );
+    end if;
     if _check_queue_settings.settings.retention is not null then
         perform pgq._check_interval('retention', _check_queue_settings.settings.retention, false);
     end if;

@@ -21,6 +21,7 @@ declare
     keep interval;
     most_attempts integer;
     paused boolean;
+    limited boolean;
     common_times timestamptz[];
     common_ids bigint[];
     times timestamptz[];
@@ -34,6 +35,7 @@ declare
     places tid[];
     leaves integer[];
     keyed bigint[];
+    taken_ids bigint[];
     first integer := 1;
     last integer;
     leaf integer;
@@ -51,6 +53,7 @@ begin
         q.paused,
         q.ordered,
         f.note_floor,
+        q.max_leased is not null or q.rate_limit is not null,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -62,6 +65,7 @@ begin
         paused,
         ordered,
         noted_from,
+        limited,
         common_times,
         common_ids,
         common_raised_at,
@@ -81,6 +85,7 @@ begin
         or paused
         or wanted = 0
         or ordered
+        or limited
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
@@ -96,6 +101,12 @@ begin
             from pgq.queue as q
             where q.queue_id = target_id
             for share;
+        end if;
+        if limited then
+            wanted := pgq._allowed_claims(target_id, wanted);
+            if wanted = 0 then
+                return;
+            end if;
         end if;
         if ordered then
             -- What comes up now is due now.
@@ -156,8 +167,9 @@ begin
         select
             array_agg(c.place),
             array_agg(c.segment),
-            array_agg(c.job_id) filter (where c.unique_key is not null)
-        into places, leaves, keyed
+            array_agg(c.job_id) filter (where c.unique_key is not null),
+            array_agg(c.job_id) filter (where limited)
+        into places, leaves, keyed, taken_ids
         from (
             select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
@@ -181,8 +193,9 @@ begin
         select
             array_agg(c.place),
             array_agg(c.segment),
-            array_agg(c.job_id) filter (where c.unique_key is not null)
-        into places, leaves, keyed
+            array_agg(c.job_id) filter (where c.unique_key is not null),
+            array_agg(c.job_id) filter (where limited)
+        into places, leaves, keyed, taken_ids
         from (
             select j.place, j.segment, j.job_id, j.unique_key
             from unnest(times, ids) with ordinality as f (floor_time, floor_id, priority)
@@ -322,7 +335,10 @@ begin
         first := last + 1;
     end loop;
 
-    if raising or keyed is not null then
+    if raising or keyed is not null or taken_ids is not null then
+        if taken_ids is not null then
+            perform pgq._note_claims(target_id, taken_ids);
+        end if;
         if keyed is not null then
             perform pgq._free_claimed(keyed);
         end if;

@@ -191,6 +191,28 @@ begin
         where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
     ));
 
+    -- The same for those of claims.
+    with recursive having_claims as (
+        (select c.queue_id from pgq.claim_count as c order by c.queue_id desc limit 1)
+        union all
+        select (
+            select c.queue_id
+            from pgq.claim_count as c
+            where c.queue_id < h.queue_id
+            order by c.queue_id desc
+            limit 1
+        )
+        from having_claims as h
+        where h.queue_id is not null
+    )
+
+    delete from pgq.claim_count as c
+    where c.queue_id = any(array(
+        select h.queue_id
+        from having_claims as h
+        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
+    ));
+
     unfinished := pgq._clean_order(batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;

@@ -20,6 +20,14 @@ begin
     end if;
 
     while cardinality(rest) > 0 loop
+        -- The clock is read behind the locks: a claim of a queue with max_leased holds the row of a
+        -- job whose lease has run out, and does not count it.
+        perform
+        from pgq.job as j
+        where j.job_id = any(rest)
+            and j.lease_token = _extend_lease.lease_token
+        order by j.job_id
+        for update;
         moment := pgq._clock();
 
         -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might

@@ -23,7 +23,12 @@ select
     q.idempotency_window,
     q.unique_until,
     q.ordered,
-    q.after_dead_letter
+    q.after_dead_letter,
+    q.max_leased,
+    q.rate_limit,
+    q.rate_interval,
+    q.rate_burst,
+    q.max_unfinished
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;

@@ -13,6 +13,11 @@ create function pgq.alter_queue(
     idempotency_window interval default null,
     unique_until text default null,
     after_dead_letter text default null,
+    max_leased integer default null,
+    rate_limit integer default null,
+    rate_interval interval default null,
+    rate_burst integer default null,
+    max_unfinished integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -32,6 +37,8 @@ declare
     attempts_before integer;
     retention_before interval;
     window_before interval;
+    limit_before integer;
+    leased_before integer;
 begin
     loop
         perform
@@ -47,6 +54,9 @@ begin
         jsonb_build_object(
             'job_ttl', alter_queue.job_ttl,
             'max_attempts', alter_queue.max_attempts,
+            'max_leased', alter_queue.max_leased,
+            'max_unfinished', alter_queue.max_unfinished,
+            'rate_limit', alter_queue.rate_limit,
             'retention', alter_queue.retention
         )
     );
@@ -58,6 +68,8 @@ begin
     attempts_before := settings.max_attempts;
     retention_before := settings.retention;
     window_before := settings.idempotency_window;
+    leased_before := settings.max_leased;
+    limit_before := settings.rate_limit;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
     settings.delay := coalesce(alter_queue.delay, settings.delay);
@@ -75,6 +87,32 @@ begin
     settings.after_dead_letter := coalesce(
         alter_queue.after_dead_letter, settings.after_dead_letter
     );
+    settings.max_leased := coalesce(alter_queue.max_leased, settings.max_leased);
+    settings.max_unfinished := coalesce(alter_queue.max_unfinished, settings.max_unfinished);
+    if 'max_leased' = any(alter_queue.no_limit collate "C") then
+        settings.max_leased := null;
+    end if;
+    if 'max_unfinished' = any(alter_queue.no_limit collate "C") then
+        settings.max_unfinished := null;
+    end if;
+    settings.rate_limit := coalesce(alter_queue.rate_limit, settings.rate_limit);
+    if 'rate_limit' = any(alter_queue.no_limit collate "C") then
+        settings.rate_limit := null;
+    end if;
+    if settings.rate_limit is null then
+        settings.rate_interval := alter_queue.rate_interval;
+        settings.rate_burst := alter_queue.rate_burst;
+    else
+        settings.rate_interval := coalesce(
+            alter_queue.rate_interval, settings.rate_interval, '1 second'
+        );
+        -- It goes along with the limit unless it was set apart.
+        settings.rate_burst := coalesce(
+            alter_queue.rate_burst,
+            nullif(settings.rate_burst, limit_before),
+            settings.rate_limit
+        );
+    end if;
     if 'max_attempts' = any(alter_queue.no_limit collate "C") then
         settings.max_attempts := null;
     end if;
@@ -85,6 +123,7 @@ begin
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
+    perform pgq._check_rate_limit(settings);
 
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
@@ -104,6 +143,11 @@ begin
         idempotency_window = settings.idempotency_window,
         unique_until = settings.unique_until,
         after_dead_letter = settings.after_dead_letter,
+        max_leased = settings.max_leased,
+        rate_limit = settings.rate_limit,
+        rate_interval = settings.rate_interval,
+        rate_burst = settings.rate_burst,
+        max_unfinished = settings.max_unfinished,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
@@ -120,6 +164,18 @@ begin
             horizon = null,
             marked_id = excluded.marked_id,
             missed_id = null;
+    end if;
+
+    if settings.max_leased is not null and leased_before is null
+        or settings.rate_limit is not null and limit_before is null
+    then
+        insert into pgq.claim_lock as l (queue_id, counted_xid)
+        values (target_id, pg_current_xact_id())
+        on conflict (queue_id) do update
+        set counted_xid = case
+            when leased_before is null then excluded.counted_xid
+            else l.counted_xid
+        end;
     end if;
 
     return query
@@ -143,16 +199,22 @@ comment on function pgq.alter_queue(
     interval,
     text,
     text,
+    integer,
+    integer,
+    interval,
+    integer,
+    integer,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
-See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention. Jobs
-that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
-lowered max_attempts already become dead letters, but for those that were enqueued with one of their
-own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
+See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
+max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts
+from the next claim. Jobs that have had a lowered max_attempts already become dead letters, but for
+those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
 it; after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. Where there was
 no retention before, what is finished is kept for the new one from now on. A new idempotency_window
 counts for keys noted before as well, from when each was noted; but what was noted by a shorter one
-is forgotten when that ends.
+is forgotten when that ends. A max_leased below what is leased takes no job away: claims get nothing
+until it is less. rate_burst follows the rate_limit unless it was given.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -14,6 +14,11 @@ create function pgq.create_queue(
     unique_until text default null,
     ordered boolean default null,
     after_dead_letter text default null,
+    max_leased integer default null,
+    rate_limit integer default null,
+    rate_interval interval default null,
+    rate_burst integer default null,
+    max_unfinished integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -38,6 +43,9 @@ begin
         jsonb_build_object(
             'job_ttl', create_queue.job_ttl,
             'max_attempts', create_queue.max_attempts,
+            'max_leased', create_queue.max_leased,
+            'max_unfinished', create_queue.max_unfinished,
+            'rate_limit', create_queue.rate_limit,
             'retention', create_queue.retention
         )
     );
@@ -63,6 +71,15 @@ begin
     settings.unique_until := coalesce(create_queue.unique_until, 'finished');
     settings.ordered := coalesce(create_queue.ordered, false);
     settings.after_dead_letter := coalesce(create_queue.after_dead_letter, 'continue');
+    settings.max_leased := create_queue.max_leased;
+    settings.rate_limit := create_queue.rate_limit;
+    settings.rate_interval := create_queue.rate_interval;
+    settings.rate_burst := create_queue.rate_burst;
+    if settings.rate_limit is not null then
+        settings.rate_interval := coalesce(settings.rate_interval, '1 second');
+        settings.rate_burst := coalesce(settings.rate_burst, settings.rate_limit);
+    end if;
+    settings.max_unfinished := create_queue.max_unfinished;
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -96,7 +113,12 @@ begin
                 'idempotency_window', create_queue.idempotency_window,
                 'unique_until', create_queue.unique_until,
                 'ordered', create_queue.ordered,
-                'after_dead_letter', create_queue.after_dead_letter
+                'after_dead_letter', create_queue.after_dead_letter,
+                'max_leased', create_queue.max_leased,
+                'rate_limit', create_queue.rate_limit,
+                'rate_interval', create_queue.rate_interval,
+                'rate_burst', create_queue.rate_burst,
+                'max_unfinished', create_queue.max_unfinished
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -105,6 +127,7 @@ begin
         return;
     end if;
 
+    perform pgq._check_rate_limit(settings);
     class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
@@ -126,7 +149,12 @@ begin
         idempotency_window,
         unique_until,
         ordered,
-        after_dead_letter
+        after_dead_letter,
+        max_leased,
+        rate_limit,
+        rate_interval,
+        rate_burst,
+        max_unfinished
     )
     values (
         settings.queue,
@@ -148,7 +176,12 @@ begin
         settings.idempotency_window,
         settings.unique_until,
         settings.ordered,
-        settings.after_dead_letter
+        settings.after_dead_letter,
+        settings.max_leased,
+        settings.rate_limit,
+        settings.rate_interval,
+        settings.rate_burst,
+        settings.max_unfinished
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -173,6 +206,11 @@ begin
             create_queue.unique_until,
             create_queue.ordered,
             create_queue.after_dead_letter,
+            create_queue.max_leased,
+            create_queue.rate_limit,
+            create_queue.rate_interval,
+            create_queue.rate_burst,
+            create_queue.max_unfinished,
             create_queue.no_limit
         ) as c;
         return;
@@ -206,6 +244,11 @@ begin
         case when settings.ordered then '-infinity'::timestamptz end
     );
 
+    if settings.max_leased is not null or settings.rate_limit is not null then
+        insert into pgq.claim_lock (queue_id, counted_xid)
+        values (new_id, pg_current_xact_id());
+    end if;
+
     return query
     select i.*
     from pgq._queue_info(create_queue.queue collate "C") as i;
@@ -228,6 +271,11 @@ comment on function pgq.create_queue(
     text,
     boolean,
     text,
+    integer,
+    integer,
+    interval,
+    integer,
+    integer,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -249,9 +297,15 @@ one key are handed out one at a time, in the order in which their enqueues were 
 their priorities and delays; those without a key never wait; off by default, and fixed. What the
 next job waits for is that the one before is finished, cancelled, expired, purged or dead.
 after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
-the dead letter is redriven, which then comes first, or purged, or removed by retention. no_limit:
-names of settings that shall have no limit: max_attempts, job_ttl, retention. So that it can be
-called at each start of an application, settings that are not given are not compared.
+the dead letter is redriven, which then comes first, or purged, or removed by retention.
+max_leased (1 to 10000): claims get nothing while so many jobs are leased; by default no limit.
+rate_limit (1 to 1000000): claims get so many jobs per rate_interval (by default 1 second), and
+after a pause up to rate_burst (1 to 1000000; by default the rate_limit) at once; by default no
+limit. Claims of such a queue wait for each other until the transaction ends: they belong into short
+ones. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by default
+no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl, retention,
+max_leased, rate_limit, max_unfinished. So that it can be called at each start of an application,
+settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

@@ -79,6 +79,8 @@ begin
         ));
     delete from pgq.queue_floor as f
     where f.queue_id = target.queue_id;
+    delete from pgq.claim_count as c
+    where c.queue_id = target.queue_id;
 
     perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
 end

@@ -108,6 +108,7 @@ begin
         and enqueue.unique_key is null
         and not q.notify
         and not q.ordered
+        and q.max_unfinished is null
     into
         target_id,
         store_id,
@@ -155,11 +156,16 @@ begin
             turn_at := coalesce(due_at, moment + queue_delay);
             due_at := 'infinity';
         end if;
-        -- Heard when this transaction commits.
-        perform pg_notify('pgq_queue', q.queue)
+        -- The notification is heard when this transaction commits.
+        perform
+            case
+                when q.max_unfinished is not null
+                    then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
+            end,
+            case when q.notify then pg_notify('pgq_queue', q.queue) end
         from pgq.queue as q
         where q.queue_id = target_id
-            and q.notify;
+            and (q.notify or q.max_unfinished is not null);
     end if;
 
     insert into pgq.job (
@@ -232,6 +238,7 @@ transaction is waited for. max_attempts: of this job, instead of what the queue 
 In an ordered queue the jobs of one key, of at most 255 characters, are handed out one after the
 other in the order of their commits, and an enqueue of a key waits for the transactions that have
 enqueued one of it and are open.
-Errors: MQ002 unknown queue, 22004 a required argument is null, or no content, 22023 bad argument,
-or the job would expire before it is due, 40001 above READ COMMITTED when another transaction was
-first (try again).';
+Errors: MQ002 unknown queue, MQ010 the queue has as many unfinished jobs as its max_unfinished
+allows, 22004 a required argument is null, or no content, 22023 bad argument, or the job would
+expire before it is due, 40001 above READ COMMITTED when another transaction was first (try
+again).';

@@ -31,6 +31,7 @@ declare
     queue_delay interval;
     ttl interval;
     notify boolean;
+    room integer;
     moment timestamptz;
     visible_at timestamptz;
     size integer;
@@ -92,8 +93,16 @@ begin
         return;
     end if;
 
-    select q.queue_id, q.partition_id, q.segment, q.delay, q.job_ttl, q.notify, q.ordered
-    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered
+    select
+        q.queue_id,
+        q.partition_id,
+        q.segment,
+        q.delay,
+        q.job_ttl,
+        q.notify,
+        q.ordered,
+        q.max_unfinished
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
@@ -176,6 +185,9 @@ begin
         end if;
     end if;
 
+    if room is not null and cardinality(ids) > 0 then
+        perform pgq._check_room(target_id, room, cardinality(ids), ids[cardinality(ids)]);
+    end if;
     if ordered then
         turn_keys := enqueue_batch.keys;
         turns := pgq._turns(target_id, turn_keys, free, null);

@@ -16,7 +16,12 @@ create type pgq.queue_info as (
     idempotency_window interval,
     unique_until text,
     ordered boolean,
-    after_dead_letter text
+    after_dead_letter text,
+    max_leased integer,
+    rate_limit integer,
+    rate_interval interval,
+    rate_burst integer,
+    max_unfinished integer
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -49,6 +54,15 @@ comment on column pgq.queue_info.ordered is
 'Whether the jobs of one key are handed out one at a time, in the order of their commits.';
 comment on column pgq.queue_info.after_dead_letter is
 'What the jobs of a key do when one of them is dead: continue or stop.';
+comment on column pgq.queue_info.max_leased is
+'The most jobs that are leased at one time; null: no limit.';
+comment on column pgq.queue_info.rate_limit is
+'The most jobs that are handed out per rate_interval; null: no limit.';
+comment on column pgq.queue_info.rate_interval is 'See rate_limit; null: there is none.';
+comment on column pgq.queue_info.rate_burst is
+'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
+comment on column pgq.queue_info.max_unfinished is
+'With how many unfinished jobs enqueue fails; null: no limit.';
 
 create type pgq.claimed_job as (
     job_id bigint,

@@ -14,7 +14,17 @@ select
     (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
     s.oldest as oldest_ready_at,
     q.paused,
-    coalesce(s.waiting, 0) as waiting
+    coalesce(s.waiting, 0) as waiting,
+    case
+        when q.paused then 'paused'
+        when s.leased >= q.max_leased then 'max_leased'
+        when
+            n.credit / n.job_cost
+            + greatest(extract(epoch from c.moment - n.refilled_at), 0)
+            * q.rate_limit / extract(epoch from q.rate_interval) < 1
+            then 'rate_limit'
+    end as held_by,
+    coalesce(s.unfinished >= q.max_unfinished, false) as is_full
 from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
@@ -29,13 +39,21 @@ cross join lateral (
         count(*) filter (
             where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
         ) as expired,
-        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest
+        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest,
+        count(*) as unfinished
     from pgq.job as j
     cross join lateral (
         select coalesce(j.expires_at <= c.moment, false) as expired
     ) as e
     where j.queue_id = q.queue_id
-) as s;
+) as s
+left join lateral (
+    select l.job_cost, l.credit, l.refilled_at
+    from pgq.claim_count as l
+    where l.queue_id = q.queue_id
+    order by l.seq desc
+    limit 1
+) as n on true;
 
 comment on view pgq.queue_stats is 'How many jobs each queue has, by state.';
 comment on column pgq.queue_stats.queue is 'The queue.';
@@ -52,6 +70,10 @@ comment on column pgq.queue_stats.oldest_ready_at is
 comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_stats.waiting is
 'Jobs of an ordered queue that wait for another one of their key.';
+comment on column pgq.queue_stats.held_by is
+'Why claims get nothing now, whatever is due: paused, max_leased or rate_limit; null: they do.';
+comment on column pgq.queue_stats.is_full is
+'Whether enqueue fails now: there are as many unfinished jobs as max_unfinished, or more.';
 
 create view pgq.dead_letters
 with (security_barrier) as

@@ -51,6 +51,7 @@ begin
                 'idempotency_window',
                 'job_ttl',
                 'lease',
+                'rate_interval',
                 'retention'
             )
                 then

@@ -32,8 +32,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--areas",
         default="",
-        help="narrow it down: of log, queue, effects, endings, bulk, settings, store, journal,"
-        " ticks, poison, with commas",
+        help="narrow it down: of log, queue, effects, endings, limits, bulk, settings, store,"
+        " journal, ticks, poison, with commas",
     )
     parser.add_argument("--levels", default="", help="isolation levels to draw from, with commas")
     parser.add_argument("--ignore", default="", help="kinds of findings to pass over, with commas")

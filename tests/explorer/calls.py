@@ -306,6 +306,8 @@ def alter_queue(draw: Draw) -> Arguments:
     choice = draw.rng.random()
     if choice < 0.2:
         return {"queue": draw.queue(), "max_attempts": draw.rng.choice([1, 2])}
+    if 0.2 <= choice < 0.25:
+        return {"queue": draw.queue(), "max_leased": draw.rng.choice([1, 2, 3])}
     if choice < 0.35:
         return {"queue": draw.queue(), "no_limit": [draw.rng.choice(["retention", "job_ttl"])]}
     if choice < 0.55:

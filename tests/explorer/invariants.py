@@ -7,6 +7,7 @@ from explorer.check_endings import check_endings
 from explorer.check_groups import check_groups
 from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
+from explorer.check_limits import check_limits
 from explorer.check_log import check_topics
 from explorer.check_order import check_keys_of_order
 from explorer.check_poison import check_poison
@@ -34,6 +35,7 @@ def check(history: History, link: Link) -> None:
     check_keys(history)
     check_endings(history, link)
     check_keys_of_order(history, link)
+    check_limits(history, link)
     _check_segments(history, link)
     topics = check_topics(history, link)
     # late enough for every lease and every delay, too early for most retentions

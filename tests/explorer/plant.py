@@ -266,6 +266,16 @@ FAULTS = {
         ("queue", "endings"),
         frozenset({"attempts"}),
     ),
+    "limits that are not asked": Fault(
+        "_allowed_claims",
+        """
+        begin
+            return _allowed_claims.wanted;
+        end
+        """,
+        ("queue", "limits"),
+        frozenset({"too many leased"}),
+    ),
     "an effect that is begun again": Fault(
         "begin_effect",
         """

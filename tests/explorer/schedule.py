@@ -100,6 +100,7 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 unique_until=rng.choice(MODES) if "endings" in areas else None,
                 ordered=draw.some(0.6) if "endings" in areas else None,
                 after_dead_letter=rng.choice(["continue", "stop"]) if "endings" in areas else None,
+                max_leased=rng.choice([1, 2, 3]) if "limits" in areas else None,
             )
     if "poison" in areas:
         for name, partitions in ((POISON, 2), (DEAD, rng.choice([1, 2]))):
@@ -183,6 +184,8 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (2, frozenset({"queue", "effects"})),
     (4, frozenset({"queue", "endings"})),
     (1, frozenset({"queue", "endings", "settings"})),
+    (2, frozenset({"queue", "limits"})),
+    (1, frozenset({"queue", "limits", "settings"})),
     (2, frozenset({"store", "settings"})),
     (2, frozenset({"log", "settings"})),
     (2, frozenset({"queue", "settings"})),

@@ -175,6 +175,8 @@ class Looking(Machine):
             )
             assert row.oldest_ready_at == min((job.visible_at for job in due), default=None)
             assert row.paused is queue.paused
+            assert row.held_by == ("paused" if queue.paused else None)
+            assert row.is_full is False
         assert {row.queue for row in client.queue_stats()} == set(self.broker.queues)
         self.look_at_single_jobs(client)
 

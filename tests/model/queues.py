@@ -32,6 +32,11 @@ DEFAULTS: dict[str, Any] = {
     "unique_until": "finished",
     "ordered": False,
     "after_dead_letter": "continue",
+    "max_leased": None,
+    "rate_limit": None,
+    "rate_interval": None,
+    "rate_burst": None,
+    "max_unfinished": None,
 }
 
 
@@ -90,6 +95,11 @@ class Queue:
     notify: bool
     idempotency_window: timedelta
     unique_until: str
+    max_leased: int | None
+    rate_limit: int | None
+    rate_interval: timedelta | None
+    rate_burst: int | None
+    max_unfinished: int | None
     paused: bool = False
     shortest: timedelta | None = None
     lowered: int | None = None

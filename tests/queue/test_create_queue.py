@@ -27,6 +27,11 @@ DEFAULTS = {
     "unique_until": "finished",
     "ordered": False,
     "after_dead_letter": "continue",
+    "max_leased": None,
+    "rate_limit": None,
+    "rate_interval": None,
+    "rate_burst": None,
+    "max_unfinished": None,
 }
 
 CHOSEN: dict[str, Any] = {
@@ -44,9 +49,14 @@ CHOSEN: dict[str, Any] = {
     "unique_until": "claimed",
     "ordered": True,
     "after_dead_letter": "stop",
+    "max_leased": 7,
+    "rate_limit": 20,
+    "rate_interval": timedelta(minutes=1),
+    "rate_burst": 50,
+    "max_unfinished": 1000,
 }
 
-LIMITS = ["max_attempts", "job_ttl", "retention"]
+LIMITS = ["max_attempts", "job_ttl", "retention", "max_leased", "rate_limit", "max_unfinished"]
 
 BAD_NAMES = [
     "",
@@ -133,7 +143,7 @@ def test_one_that_exists_is_returned(connection: Session) -> None:
     name = new_name("queue")
     created = connection.create_queue(queue=name, **CHOSEN)
     connection.execute("select pgq.pause_queue(%s)", [name])
-    expected = (*created[:-3], True, *created[-2:])
+    expected = (*created[:11], True, *created[12:])
     before = contents(connection)
     for given in ({}, *({setting: value} for setting, value in CHOSEN.items()), CHOSEN):
         assert connection.create_queue(queue=name, **given) == expected, given
@@ -165,6 +175,11 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "unique_until": ("removed", "removed", "claimed"),
     "ordered": (True, True, False),
     "after_dead_letter": ("stop", "stop", "continue"),
+    "max_leased": (8, "8", "7"),
+    "rate_limit": (21, "21", "20"),
+    "rate_interval": ("1 second", "00:00:01", "00:01:00"),
+    "rate_burst": (1, "1", "50"),
+    "max_unfinished": (1, "1", "1000"),
 }
 
 

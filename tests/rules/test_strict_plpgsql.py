@@ -201,6 +201,7 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
         pgq.redrive(**queue, all_jobs=True, max_jobs=1, per_second=0.5)
         pgq.purge_queue(**queue, died_before=letter.died_at)
         pgq.purge_queue(**queue, job_id=letter.job_id)
+    use_limits(pgq, clock)
     pgq.redrive(**queue, all_jobs=True)
     pgq.pause_queue(**queue)
     pgq.resume_queue(**queue)
@@ -210,6 +211,23 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
         pgq.cleanup()
     pgq.purge_queue(**queue, dead_only=True)
     pgq.purge_queue(**queue, all_jobs=True)
+    pgq.drop_queue(**queue)
+
+
+def use_limits(pgq: Caller, clock: Clock) -> None:
+    queue = {"queue": "few"}
+    pgq.create_queue(**queue, max_leased=3, rate_limit=100, max_unfinished=60)
+    pgq.enqueue(**queue, payload=Jsonb(1))
+    pgq.enqueue_batch(**queue, bodies=[b"x"] * 50)
+    for _ in range(5):
+        clock.advance("20 seconds")
+        pgq.claim_job(**queue)
+        pgq.claim_job(**queue, max_jobs=9)
+    pgq.alter_queue(**queue, rate_interval="1 minute", no_limit=["max_leased"])
+    clock.advance("1 minute")
+    pgq.claim_job(**queue, max_jobs=9)
+    pgq.alter_queue(**queue, max_leased=20)
+    pgq.claim_job(**queue, max_jobs=3)
     pgq.drop_queue(**queue)
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "LeaseLost",
     "OffsetOutOfRange",
     "PgqError",
+    "QueueFull",
     "UnknownGroup",
     "UnknownPartition",
     "UnknownQueue",
@@ -121,6 +122,15 @@ class UnknownSchedule(PgqError, psycopg.ProgrammingError):
     sqlstate = "MQ009"
 
 
+class QueueFull(PgqError, psycopg.OperationalError):
+    """The queue has as many unfinished jobs as its `max_unfinished` allows: nothing was added.
+
+    Try again when workers have finished some.
+    """
+
+    sqlstate = "MQ010"
+
+
 class EffectInterrupted(Exception):
     """An effect of a job was begun before, and nobody knows whether it happened: it was not run.
 
@@ -161,6 +171,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "MQ007": UnknownPartition,
     "MQ008": WriteLost,
     "MQ009": UnknownSchedule,
+    "MQ010": QueueFull,
 }
 """Every code that pgq's functions raise, a deadlock besides, and the class it arrives as."""
 

@@ -43,6 +43,7 @@ class Client(
     an argument that makes no sense, NullValueNotAllowed (22004) for a null that is not allowed,
     InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
     UnknownGroup, UnknownPartition or UnknownSchedule for a name or number that does not exist.
+    An enqueue raises QueueFull where the queue has as many jobs as it may have.
     """
 
     def version(self) -> str:

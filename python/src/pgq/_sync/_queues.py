@@ -34,12 +34,17 @@ class Queues(Calling):
         unique_until: str | None = None,
         ordered: bool | None = None,
         after_dead_letter: str | None = None,
+        max_leased: int | None = None,
+        rate_limit: int | None = None,
+        rate_interval: timedelta | None = None,
+        rate_burst: int | None = None,
+        max_unfinished: int | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
 
         `Queue` says what each setting means, and its default. `no_limit` names what shall have no
-        limit: 'max_attempts', 'job_ttl', 'retention'.
+        limit: 'max_attempts', 'job_ttl', 'retention', 'max_leased', 'rate_limit', 'max_unfinished'.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
         given is not compared, so it can be called at each start of a program.
@@ -62,6 +67,11 @@ class Queues(Calling):
             unique_until=unique_until,
             ordered=ordered,
             after_dead_letter=after_dead_letter,
+            max_leased=max_leased,
+            rate_limit=rate_limit,
+            rate_interval=rate_interval,
+            rate_burst=rate_burst,
+            max_unfinished=max_unfinished,
             no_limit=no_limit,
         )
 
@@ -82,12 +92,18 @@ class Queues(Calling):
         idempotency_window: timedelta | None = None,
         unique_until: str | None = None,
         after_dead_letter: str | None = None,
+        max_leased: int | None = None,
+        rate_limit: int | None = None,
+        rate_interval: timedelta | None = None,
+        rate_burst: int | None = None,
+        max_unfinished: int | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
-        Those can be 'max_attempts', 'job_ttl' and 'retention'. Jobs that are there keep their
-        times; a new lease counts from the next claim on. Whether a queue is ordered stays.
+        Those are named as for `create_queue`. Jobs that are there keep their times; a new lease
+        counts from the next claim on, and a lower `max_leased` takes no job away. Whether a queue
+        is ordered stays.
         """
         return self._row(
             Queue,
@@ -106,6 +122,11 @@ class Queues(Calling):
             idempotency_window=idempotency_window,
             unique_until=unique_until,
             after_dead_letter=after_dead_letter,
+            max_leased=max_leased,
+            rate_limit=rate_limit,
+            rate_interval=rate_interval,
+            rate_burst=rate_burst,
+            max_unfinished=max_unfinished,
             no_limit=no_limit,
         )
 

@@ -68,6 +68,16 @@ class Queue:
 
     stop: they wait until the dead letter is redriven, which then comes first, or is removed.
     """
+    max_leased: int | None
+    """Claims get nothing while workers have so many of its jobs; None: no limit."""
+    rate_limit: int | None
+    """Claims get so many jobs per `rate_interval`; None: no limit."""
+    rate_interval: timedelta | None
+    """1 s; None: there is no `rate_limit`."""
+    rate_burst: int | None
+    """So many jobs may be claimed at once after a pause: as many as the `rate_limit`."""
+    max_unfinished: int | None
+    """With so many unfinished jobs enqueue raises QueueFull; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +149,10 @@ class QueueStats:
     paused: bool
     waiting: int
     """Jobs of an ordered queue that wait for another one of their key."""
+    held_by: str | None
+    """Why claims get nothing now, whatever is due: 'paused', 'max_leased' or 'rate_limit'."""
+    is_full: bool
+    """Whether an enqueue raises QueueFull now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,94 @@
+create function pgq._check_room(
+    queue_id bigint,
+    max_unfinished integer,
+    new_jobs bigint,
+    last_id bigint
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    begun_at timestamptz := clock_timestamp();
+    name text := 'pgq.room_' || _check_room.queue_id;
+    -- What this session counted last: by which max_unfinished, up to which id there is room, when,
+    -- and how many microseconds it took. It is a hint: no transaction and no other session sees it.
+    note numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ');
+    age numeric;
+    unfinished bigint;
+begin
+    -- No more can have come since than there were new ids. What was put back without an id is found
+    -- a second later.
+    age := extract(epoch from begun_at)::numeric * 1000000 - note[3];
+    if note[1] = _check_room.max_unfinished
+        and age >= 0
+        and (
+            age < 1000000 and _check_room.last_id <= note[2]
+            -- To count many takes long: a twentieth of the time is for that, and as long as no
+            -- count says no, there is room.
+            or _check_room.max_unfinished > 10000 and age < note[4] * 20
+        )
+    then
+        return;
+    end if;
+
+    -- Above the floors, below which there are dead rows and what has expired.
+    select count(*)
+    into unfinished
+    from (
+        select
+        from (
+            select g.floor_times, g.floor_ids
+            from pgq.queue_floor as g
+            where g.queue_id = _check_room.queue_id
+                and g.label = ''
+            order by g.seq desc
+            limit 1
+        ) as n
+        cross join lateral unnest(n.floor_times, n.floor_ids) with ordinality
+            as f (floor_time, floor_id, place)
+        cross join lateral (
+            select
+            from pgq.job as k
+            where k.queue_id = _check_room.queue_id
+                and k.priority = f.place - 1
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+        ) as j
+        limit _check_room.max_unfinished::bigint + 1
+    ) as c;
+
+    if unfinished + _check_room.new_jobs > _check_room.max_unfinished then
+        raise exception 'queue "%" is full',
+            (select q.queue from pgq.queue as q where q.queue_id = _check_room.queue_id)
+            using errcode = 'MQ010',
+                detail = format(
+                    'New jobs: %s; unfinished: %s%s; max_unfinished: %s.',
+                    _check_room.new_jobs,
+                    case when unfinished > _check_room.max_unfinished then 'more than ' else '' end,
+                    least(unfinished, _check_room.max_unfinished),
+                    _check_room.max_unfinished
+                ),
+                hint = 'Try again when workers have finished some, or raise max_unfinished with '
+                    'pgq.alter_queue.';
+    end if;
+
+    perform set_config(
+        name,
+        concat_ws(
+            ' ',
+            _check_room.max_unfinished,
+            _check_room.last_id + _check_room.max_unfinished - unfinished - _check_room.new_jobs,
+            round(extract(epoch from begun_at)::numeric * 1000000),
+            round(extract(epoch from clock_timestamp() - begun_at)::numeric * 1000000)
+        ),
+        false
+    );
+end
+$$;
+
+comment on function pgq._check_room(bigint, integer, bigint, bigint) is
+'Raises MQ010 when a queue has too many unfinished jobs for so many new ones, of which last_id is
+the highest. What other transactions are adding is not counted. Where max_unfinished is above 10000,
+a count stands for 20 times as long as it took.';

@@ -1,0 +1,61 @@
+create function pgq._claim_state(queue_id bigint)
+returns pgq.claim_count
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq.claim_count;
+    limits pgq.queue;
+    cost bigint;
+    moment timestamptz;
+begin
+    select c.*
+    into state
+    from pgq.claim_count as c
+    where c.queue_id = _claim_state.queue_id
+    order by c.seq desc
+    limit 1;
+
+    if state.queue_id is null then
+        state.queue_id := _claim_state.queue_id;
+        state.seq := 0;
+        state.first_seq := 1;
+        state.leased := 0;
+    end if;
+
+    select q.*
+    into limits
+    from pgq.queue as q
+    where q.queue_id = _claim_state.queue_id;
+
+    -- Whole numbers, so nothing is lost however often it is added.
+    if limits.rate_limit is not null then
+        moment := pgq._clock();
+        if state.refilled_at > moment then
+            -- The clock was set back: it goes on from there, also where this claim gets nothing.
+            state.refilled_at := moment;
+            perform pgq._write_claims(state, '{}', false);
+            state.seq := state.seq + 1;
+        end if;
+        cost := round(extract(epoch from limits.rate_interval)::numeric * 1000000);
+        state.credit := least(
+            coalesce(
+                trunc(state.credit * cost / state.job_cost)
+                + round(extract(epoch from moment - state.refilled_at)::numeric * 1000000)
+                * limits.rate_limit,
+                limits.rate_burst::numeric * cost
+            ),
+            limits.rate_burst::numeric * cost
+        );
+        state.job_cost := cost;
+        state.refilled_at := moment;
+    end if;
+
+    return state;
+end
+$$;
+
+comment on function pgq._claim_state(bigint) is
+'What a queue has handed out, and what its rate_limit allows now. The caller has its claim_lock.';

@@ -1,0 +1,34 @@
+create function pgq._note_claims(queue_id bigint, job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq.claim_count := pgq._claim_state(_note_claims.queue_id);
+begin
+    -- It may be less than was allowed: the limits may have been changed since.
+    if state.credit is not null then
+        state.credit := greatest(
+            state.credit - cardinality(_note_claims.job_ids)::numeric * state.job_cost, 0
+        );
+    end if;
+    if state.counted_xid is null
+        or not exists (
+            select
+            from pgq.queue as q
+            where q.queue_id = _note_claims.queue_id
+                and q.max_leased is not null
+        )
+    then
+        state.counted_xid := null;
+        perform pgq._write_claims(state, '{}', true);
+    else
+        perform pgq._write_claims(state, _note_claims.job_ids, false);
+    end if;
+end
+$$;
+
+comment on function pgq._note_claims(bigint, bigint[]) is
+'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';

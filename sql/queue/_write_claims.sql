@@ -1,0 +1,53 @@
+create function pgq._write_claims(state pgq.claim_count, job_ids bigint[], anew boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    first_seq bigint := case
+        when _write_claims.anew then _write_claims.state.seq + 1
+        else _write_claims.state.first_seq
+    end;
+begin
+    -- Above READ COMMITTED it raises 40001 where another claim was first.
+    insert into pgq.claim_count (
+        queue_id,
+        seq,
+        first_seq,
+        leased,
+        job_ids,
+        counted_xid,
+        horizon,
+        job_cost,
+        credit,
+        refilled_at
+    )
+    values (
+        _write_claims.state.queue_id,
+        _write_claims.state.seq + 1,
+        first_seq,
+        cardinality(_write_claims.job_ids)
+        + case when _write_claims.anew then 0 else _write_claims.state.leased end,
+        _write_claims.job_ids,
+        _write_claims.state.counted_xid,
+        _write_claims.state.horizon,
+        _write_claims.state.job_cost,
+        _write_claims.state.credit,
+        _write_claims.state.refilled_at
+    )
+    on conflict do nothing;
+
+    -- Those that do not count any more, found by their numbers, so no dead rows are walked.
+    if _write_claims.anew then
+        delete from pgq.claim_count as c
+        where c.queue_id = _write_claims.state.queue_id
+            and c.seq between _write_claims.state.first_seq and _write_claims.state.seq;
+    end if;
+end
+$$;
+
+comment on function pgq._write_claims(pgq.claim_count, bigint[], boolean) is
+'Adds to the journal of a queue that limits its claims, whose claim_lock the caller has. anew: these
+are all jobs that may be leased; otherwise they come to those before.';

@@ -1,0 +1,141 @@
+"""max_unfinished: with so many unfinished jobs enqueue fails, and nothing is lost."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from support.bulk import begin, numbers, stage
+from support.queue import ack, claim, claim_one, enqueue, enqueue_many, new_queue, settings, stats
+from support.session import Connect, Session, refused, row
+
+
+def is_full(session: Session, queue: str) -> bool:
+    [full] = row(session, "select is_full from pgq.queue_stats where queue = %s", [queue])
+    return bool(full)
+
+
+def test_one_more_is_refused(connection: Session) -> None:
+    queue = new_queue(connection, max_unfinished=3)
+    for number in range(3):
+        assert not is_full(connection, queue)
+        enqueue(connection, queue, priority=number * 4)
+    assert is_full(connection, queue)
+    error = refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+    assert error.diag.message_primary == f'queue "{queue}" is full'
+    assert error.diag.message_detail == "New jobs: 1; unfinished: 3; max_unfinished: 3."
+    job = claim_one(connection, queue)
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+    assert ack(connection, job)
+    assert not is_full(connection, queue)
+    enqueue(connection, queue)
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+    assert sum(stats(connection, queue).values()) == 3
+
+
+def test_a_batch_is_added_all_or_none(connection: Session) -> None:
+    queue = new_queue(connection, max_unfinished=10)
+    enqueue_many(connection, queue, 6)
+    refused("MQ010", connection.enqueue_batch, queue=queue, payloads=list(range(5)))
+    assert stats(connection, queue)["ready"] == 6
+    enqueue_many(connection, queue, 4)
+    assert connection.enqueue_batch(queue=queue, payloads=[]) == []
+    refused("MQ010", connection.enqueue_batch, queue=queue, payloads=[1])
+    assert len(claim(connection, queue, 20)) == 10
+
+
+def test_delayed_and_leased_ones_count_and_dead_ones_do_not(connection: Session) -> None:
+    queue = new_queue(connection, max_unfinished=3, max_attempts=1)
+    enqueue(connection, queue, delay="1 hour")
+    enqueue(connection, queue)
+    enqueue(connection, queue)
+    dying, _ = claim(connection, queue, 2)
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1), delay="1 hour")
+    assert connection.nack(job_id=dying.job_id, lease_token=dying.lease_token)
+    enqueue(connection, queue)
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+    # A dead letter has been accepted before: it may always come back.
+    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert sum(stats(connection, queue).values()) == 4
+
+
+def test_a_duplicate_is_no_new_job(connection: Session) -> None:
+    queue = new_queue(connection, max_unfinished=2)
+    first = enqueue(connection, queue, unique_key="a")
+    second = enqueue(connection, queue, idempotency_key="b")
+    for call, expected in (({"unique_key": "a"}, first), ({"idempotency_key": "b"}, second)):
+        again = connection.enqueue(queue=queue, payload=Jsonb(1), **call)
+        assert (again.job_id, again.duplicate) == (expected, True)
+    again = connection.enqueue_batch(queue=queue, payloads=[1, 2], unique_keys=["a", "a"])
+    assert [row.job_id for row in again] == [first, first]
+    for call in ({"unique_key": "c"}, {"idempotency_key": "c"}):
+        refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1), **call)
+    claimed = claim_one(connection, queue)
+    assert ack(connection, claimed)
+    assert not connection.enqueue(queue=queue, payload=Jsonb(1), unique_key="c").duplicate
+
+
+def test_a_bulk_write_is_refused_as_a_whole(connection: Session) -> None:
+    queue = new_queue(connection, max_unfinished=5)
+    write_id = begin(connection, queue=queue)
+    stage(connection, write_id, numbers(1, 4), task=1)
+    stage(connection, write_id, numbers(5, 6), task=2)
+    refused("MQ010", connection.commit_write, write_id=write_id)
+    assert stats(connection, queue) == {}
+    connection.alter_queue(queue=queue, max_unfinished=6)
+    connection.commit_write(write_id=write_id)
+    assert stats(connection, queue)["ready"] == 6
+
+
+def test_a_bulk_write_that_is_not_atomic_is_refused_by_the_chunk(connection: Session) -> None:
+    queue = new_queue(connection, max_unfinished=5)
+    write_id = begin(connection, queue=queue, atomic=False)
+    stage(connection, write_id, numbers(1, 4), task=1)
+    with pytest.raises(psycopg.Error) as caught:
+        stage(connection, write_id, numbers(5, 6), task=2)
+    assert caught.value.sqlstate == "MQ010"
+    assert stats(connection, queue)["ready"] == 4
+    for job in claim(connection, queue):
+        assert ack(connection, job)
+    stage(connection, write_id, numbers(5, 6), task=2)
+    connection.commit_write(write_id=write_id)
+    assert stats(connection, queue)["ready"] == 5
+
+
+def test_what_others_added_is_seen(connection: Session, connect: Connect) -> None:
+    queue = new_queue(connection, max_unfinished=100)
+    other = connect(autocommit=True)
+    for _ in range(40):
+        enqueue(connection, queue)
+        enqueue(other, queue)
+    enqueue_many(other, queue, 20)
+    for session in (connection, other):
+        refused("MQ010", session.enqueue, queue=queue, payload=Jsonb(1))
+    assert len(claim(connection, queue, 1000)) == 100
+
+
+def test_it_changes_at_any_time(connection: Session) -> None:
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 20)
+    connection.alter_queue(queue=queue, max_unfinished=10)
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+    connection.alter_queue(queue=queue, max_unfinished=30)
+    enqueue_many(connection, queue, 9)
+    connection.alter_queue(queue=queue, max_unfinished=29)
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+    lifted = connection.alter_queue(queue=queue, no_limit=["max_unfinished"])
+    assert lifted.max_unfinished is None
+    enqueue_many(connection, queue, 100)
+    assert settings(connection, queue)["max_unfinished"] is None
+    refused("22023", connection.alter_queue, queue=queue, max_unfinished=0)
+
+
+def test_a_transaction_that_is_undone_leaves_the_room(connection: Session) -> None:
+    queue = new_queue(connection, max_unfinished=5)
+    with connection.transaction(force_rollback=True):
+        enqueue_many(connection, queue, 5)
+        with connection.transaction(force_rollback=True):
+            refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+    enqueue_many(connection, queue, 5)
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
