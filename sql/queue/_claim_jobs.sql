@@ -21,6 +21,7 @@ declare
     keep interval;
     most_attempts integer;
     paused boolean;
+    subscribed boolean;
     common_times timestamptz[];
     common_ids bigint[];
     times timestamptz[];
@@ -47,6 +48,7 @@ begin
         coalesce(_claim_jobs.lease, q.lease),
         coalesce(q.max_attempts, 2147483647),
         q.paused,
+        q.subscribed,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -56,6 +58,7 @@ begin
         keep,
         most_attempts,
         paused,
+        subscribed,
         common_times,
         common_ids,
         common_raised_at,
@@ -97,6 +100,12 @@ begin
         common_times := array_fill('-infinity'::timestamptz, array[10]);
         common_ids := array_fill(0::bigint, array[10]);
         era := null;
+    end if;
+
+    if subscribed and _claim_jobs.label is null then
+        perform pgq._expand_runs(
+            target_id, wanted, moment, most_attempts, common_times[1], common_ids[1]
+        );
     end if;
 
     times := common_times;

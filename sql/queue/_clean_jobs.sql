@@ -16,6 +16,8 @@ declare
     removed bigint := 0;
     unfinished boolean;
 begin
+    unfinished := pgq._clean_runs(_clean_jobs.moment, batch);
+
     for report in
         select r.*
         from pgq._expire_jobs(
@@ -26,9 +28,8 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(
-        _clean_jobs.started, _clean_jobs.horizon, batch
-    );
+    unfinished := pgq._mark_exhausted(_clean_jobs.started, _clean_jobs.horizon, batch)
+        or unfinished;
 
     for report in
         select r.*

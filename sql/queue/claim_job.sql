@@ -51,7 +51,10 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(claim_job.max_jobs, 1) = 1 and claim_job.label is null and not q.paused
+        coalesce(claim_job.max_jobs, 1) = 1
+        and claim_job.label is null
+        and not q.paused
+        and not q.subscribed
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";

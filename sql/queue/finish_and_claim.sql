@@ -64,7 +64,8 @@ begin
         pgq._clock(),
         coalesce(finish_and_claim.max_jobs, 1) = 1
         and finish_and_claim.label is null
-        and not q.paused,
+        and not q.paused
+        and not q.subscribed,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id

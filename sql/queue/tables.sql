@@ -18,7 +18,8 @@ create table pgq.queue (
     created_at timestamptz not null,
     updated_at timestamptz not null,
     idempotency_window interval not null default '1 day',
-    unique_until text collate "C" not null default 'finished'
+    unique_until text collate "C" not null default 'finished',
+    subscribed boolean not null default false
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -46,6 +47,9 @@ comment on column pgq.queue.idempotency_window is
 'How long an idempotency key stands for the job that it was given with.';
 comment on column pgq.queue.unique_until is
 'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
+
+comment on column pgq.queue.subscribed is
+'Whether it may have rows in job_run, at which a claim then looks.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -121,6 +125,34 @@ comment on column pgq.job.unique_key is
 'The key of which unique_job allows one job in its queue; null: none.';
 comment on column pgq.job.max_attempts is
 'Attempts before it is dead; null: what its queue says.';
+
+-- Found in the order in which jobs are claimed, and by nothing else.
+create table pgq.job_run (
+    queue_id bigint not null,
+    visible_at timestamptz not null,
+    run_id bigint not null,
+    partition_id bigint not null,
+    first_offset bigint not null,
+    expires_at timestamptz,
+    segment integer not null,
+    jobs integer not null,
+    places smallint[],
+    primary key (queue_id, visible_at, run_id)
+)
+with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+comment on table pgq.job_run is
+'Jobs that were made together and point at messages that follow each other: one row for many jobs,
+which get rows of their own when a claim needs them.';
+comment on column pgq.job_run.visible_at is 'From when on they may be claimed.';
+comment on column pgq.job_run.run_id is 'Its id, of the sequence job_id: the earlier one goes first.';
+comment on column pgq.job_run.partition_id is 'Under which partition_id their payloads are stored.';
+comment on column pgq.job_run.first_offset is 'The offset of the first payload.';
+comment on column pgq.job_run.expires_at is 'From then on none is claimed; null: no such time.';
+comment on column pgq.job_run.segment is 'The segment that holds their payloads.';
+comment on column pgq.job_run.jobs is 'How many jobs it stands for.';
+comment on column pgq.job_run.places is
+'Where their payloads stand, counted from first_offset; null: they have no gaps.';
 
 create table pgq.dead_job (
     job_id bigint primary key,

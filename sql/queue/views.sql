@@ -18,20 +18,27 @@ from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
     select
-        count(*) filter (where not e.expired and j.visible_at <= c.moment) as ready,
-        count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
-        count(*) filter (
+        sum(j.jobs) filter (where not e.expired and j.visible_at <= c.moment) as ready,
+        sum(j.jobs) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
+        sum(j.jobs) filter (
             where not e.expired and j.visible_at > c.moment and j.lease_token is null
         ) as delayed,
-        count(*) filter (
+        sum(j.jobs) filter (
             where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
         ) as expired,
         min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest
-    from pgq.job as j
+    from (
+        select k.visible_at, k.expires_at, k.lease_token, 1 as jobs
+        from pgq.job as k
+        where k.queue_id = q.queue_id
+        union all
+        select r.visible_at, r.expires_at, null, r.jobs
+        from pgq.job_run as r
+        where r.queue_id = q.queue_id
+    ) as j
     cross join lateral (
         select coalesce(j.expires_at <= c.moment, false) as expired
     ) as e
-    where j.queue_id = q.queue_id
 ) as s;
 
 comment on view pgq.queue_stats is 'How many jobs each queue has, by state.';
