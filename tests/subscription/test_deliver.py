@@ -201,6 +201,7 @@ def test_views_and_schedules(connection: Session, clock: Clock) -> None:
     connection.execute("insert into pgq.publish_rows (topic, payload) values (%s, '1')", [topic])
     name = new_name("schedule")
     connection.create_schedule(schedule=name, topic=topic, payload=2, every="1 hour")
+    clock.advance("61 minutes")
     connection.run_schedules()
     connection.drop_schedule(schedule=name)
     assert delivered(connection, queue) == [1, 2]
