@@ -208,7 +208,7 @@ def test_patterns_that_take_long_elsewhere(connection: Session, word: str) -> No
 @pytest.mark.parametrize(
     "bad",
     [
-        {"filter": [1]},
+        {"filter": "[1]"},
         {"filter": "1"},
         {"filter": "null"},
         {"filter": {"a": "b"}},

@@ -37,6 +37,7 @@ __all__ = [
     "UnknownPartition",
     "UnknownQueue",
     "UnknownSchedule",
+    "UnknownSubscription",
     "UnknownTopic",
     "WriteLost",
     "translated",
@@ -120,6 +121,12 @@ class UnknownSchedule(PgqError, psycopg.ProgrammingError):
     sqlstate = "MQ009"
 
 
+class UnknownSubscription(PgqError, psycopg.ProgrammingError):
+    """There is no subscription of that name."""
+
+    sqlstate = "MQ010"
+
+
 class EffectInterrupted(Exception):
     """An effect of a job was begun before, and nobody knows whether it happened: it was not run.
 
@@ -159,6 +166,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "MQ007": UnknownPartition,
     "MQ008": WriteLost,
     "MQ009": UnknownSchedule,
+    "MQ010": UnknownSubscription,
 }
 """Every code that pgq's functions raise, a deadlock besides, and the class it arrives as."""
 
