@@ -32,7 +32,7 @@ USES = {
     "store": ("shared",),
     "log": ("shared", "store", "subscription"),
     "queue": ("shared", "store"),
-    "subscription": ("shared", "log", "queue"),
+    "subscription": ("shared", "store", "log", "queue"),
     "bulk": ("shared", "store", "log", "queue", "subscription"),
     "schedule": ("shared", "log", "queue"),
     "retention": ("shared", "store", "log", "queue", "subscription", "bulk"),
