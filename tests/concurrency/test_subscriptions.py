@@ -259,7 +259,7 @@ def test_many_workers(connect: Connect, connection: Session) -> None:
 
     def work(session: Session) -> list[int]:
         found: list[int] = []
-        while sum(stats(session, queue)[state] for state in ("ready",)):
+        while stats(session, queue).get("ready"):
             found += [job.job_id for job in claim(session, queue, 7)]
         return found
 
