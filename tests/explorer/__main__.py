@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
         "--areas",
         default="",
         help="narrow it down: of log, queue, effects, endings, bulk, settings, store, journal,"
-        " ticks, with commas",
+        " ticks, follow, with commas",
     )
     parser.add_argument("--levels", default="", help="isolation levels to draw from, with commas")
     parser.add_argument("--ignore", default="", help="kinds of findings to pass over, with commas")

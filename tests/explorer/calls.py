@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import explorer.ending_calls
+import explorer.follow_calls
 import explorer.tick_calls  # noqa: F401  they register them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
 from explorer.registry import CALLS, Call, call
@@ -366,6 +367,7 @@ OWN = {
     "look": "select count(*) from pg_class where relname = 'topic'",
     "move_clock": "select setval('public.clock_offset', (select last_value from"
     " public.clock_offset) + {seconds} * 1000000::bigint)",
+    "claim_followed": "select * from pgq.claim_job('followers', {max_jobs}, {lease})",
     "fill_journal": "select * from public.fill_journal({topic}, {consumer_group}, {partition})",
 }
 
@@ -381,6 +383,8 @@ def sql_of(name: str, arguments: Arguments) -> str:
 
 def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tuple[str, Arguments]]:
     """What a call's answer lets later calls name, as kinds of :class:`Late`."""
+    if name == "claim_followed":
+        return
     if rows and {"job_id", "lease_token"} <= rows[0].keys():
         token = rows[0]["lease_token"]
         for row in rows:

@@ -6,6 +6,7 @@ from explorer.check_archive import check_archive
 from explorer.check_groups import LONG_LEASE, SLACK
 from explorer.check_log import number_of
 from explorer.database import Link
+from explorer.follow_calls import FOLLOWERS
 from explorer.history import History
 from explorer.known_jobs import Claimed, Queue, note_claims, note_jobs, same_id
 from explorer.script import written
@@ -17,7 +18,10 @@ __all__ = ["check_queues"]
 def check_queues(history: History, link: Link, clock: int) -> None:
     """Replay what happened to every job, then work off what is left."""
     drops = {e.arguments["queue"]: e.order for e in history.committed("drop_queue")}
-    for row in link.rows(f"select queue, archive from pgq.list_queues() where queue <> '{TICKS}'"):
+    for row in link.rows(
+        "select queue, archive from pgq.list_queues()"
+        f" where queue not in ('{TICKS}', '{FOLLOWERS}')"
+    ):
         queue = Queue(row["queue"], history, drops.get(row["queue"]), clock)
         note_jobs(queue)
         note_claims(queue)
