@@ -1087,7 +1087,8 @@ comment on table pgq.job_run is
 'Jobs that were made together and point at messages that follow each other: one row for many jobs,
 which get rows of their own when a claim needs them.';
 comment on column pgq.job_run.visible_at is 'From when on they may be claimed.';
-comment on column pgq.job_run.run_id is 'Its id, of the sequence job_id: the earlier one goes first.';
+comment on column pgq.job_run.run_id is
+'Its id, of the sequence job_id; of two at one time the lower one goes first.';
 comment on column pgq.job_run.partition_id is 'Under which partition_id their payloads are stored.';
 comment on column pgq.job_run.first_offset is 'The offset of the first payload.';
 comment on column pgq.job_run.expires_at is 'From then on none is claimed; null: no such time.';
@@ -7026,8 +7027,8 @@ end
 $$;
 
 comment on function pgq._deliver(bigint, integer, bigint, bigint) is
-'Tells those who follow a topic of messages that the caller has just stored in a partition, whose row
-it has locked: notifies, and adds a job that points at the message to each queue whose subscription
+'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
+row it has locked: notifies, and adds a job that points at the message to each queue whose subscription
 it matches.';
 
 -- ==== sql/subscription/_clean_subscriptions.sql
@@ -21926,8 +21927,8 @@ end
 $$;
 
 comment on function pgq._jobs_of_segment(integer, bigint, bigint, bigint, boolean) is
-'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, stored
-under one partition_id or any, so many at most.';
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all,
+stored under one partition_id or any, so many at most.';
 
 -- ==== sql/queue/_expand_segment.sql
 
@@ -22179,8 +22180,8 @@ end
 $$;
 
 comment on function pgq._has_jobs(integer, bigint, bigint) is
-'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored under
-one partition_id or any.';
+'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored
+under one partition_id or any.';
 
 -- ==== sql/queue/_remove_archived.sql
 
@@ -27399,7 +27400,7 @@ cross join lateral (
         from pgq.job as k
         where k.queue_id = q.queue_id
         union all
-        select r.visible_at, r.expires_at, null, r.jobs
+        select r.visible_at, r.expires_at, null as lease_token, r.jobs
         from pgq.job_run as r
         where r.queue_id = q.queue_id
     ) as j

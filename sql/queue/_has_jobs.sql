@@ -32,5 +32,5 @@ end
 $$;
 
 comment on function pgq._has_jobs(integer, bigint, bigint) is
-'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored under
-one partition_id or any.';
+'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored
+under one partition_id or any.';

@@ -45,5 +45,5 @@ end
 $$;
 
 comment on function pgq._jobs_of_segment(integer, bigint, bigint, bigint, boolean) is
-'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, stored
-under one partition_id or any, so many at most.';
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all,
+stored under one partition_id or any, so many at most.';

@@ -145,7 +145,8 @@ comment on table pgq.job_run is
 'Jobs that were made together and point at messages that follow each other: one row for many jobs,
 which get rows of their own when a claim needs them.';
 comment on column pgq.job_run.visible_at is 'From when on they may be claimed.';
-comment on column pgq.job_run.run_id is 'Its id, of the sequence job_id: the earlier one goes first.';
+comment on column pgq.job_run.run_id is
+'Its id, of the sequence job_id; of two at one time the lower one goes first.';
 comment on column pgq.job_run.partition_id is 'Under which partition_id their payloads are stored.';
 comment on column pgq.job_run.first_offset is 'The offset of the first payload.';
 comment on column pgq.job_run.expires_at is 'From then on none is claimed; null: no such time.';

@@ -32,7 +32,7 @@ cross join lateral (
         from pgq.job as k
         where k.queue_id = q.queue_id
         union all
-        select r.visible_at, r.expires_at, null, r.jobs
+        select r.visible_at, r.expires_at, null as lease_token, r.jobs
         from pgq.job_run as r
         where r.queue_id = q.queue_id
     ) as j

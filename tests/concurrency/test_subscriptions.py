@@ -174,7 +174,8 @@ def test_a_subscription_that_goes_while_it_is_asked_for(
     what = {"drop_topic": {"topic": topic}, "drop_queue": {"queue": queue}}
     one.call(change, **what.get(change, {"subscription": name}))
     waiting = blocked(
-        connection, two,
+        connection,
+        two,
         lambda: answer_of(two, lambda: two.unsubscribe(subscription=name), "MQ010"),
     )
     one.commit()
@@ -300,7 +301,8 @@ def test_runs_that_a_worker_takes_meanwhile(
         assert delivered(connection, queue) == []
     assert connection.execute(
         "select count(*) from pgq.job as j left join pgq.queue as q using (queue_id)"
-        " where coalesce(q.queue, %s) = %s", [queue, queue]
+        " where coalesce(q.queue, %s) = %s",
+        [queue, queue],
     ).fetchall() == [(0,)]
 
 

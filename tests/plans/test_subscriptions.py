@@ -16,6 +16,8 @@ from support.session import Connect, Session
 from support.subscription import delivered, subscribe
 
 ROUNDS = 9
+# the ends of the leases lie behind the end of the test
+LEASE = "1 hour"
 CONTENT = {"text": "x" * 1000}
 
 
@@ -69,9 +71,7 @@ def test_the_log_of_the_server(connection: Session, filtered: bool) -> None:
 
 
 @pytest.mark.parametrize("max_jobs", [1, 20])
-def test_ten_thousand_runs(
-    reader: Reader, connection: Session, max_jobs: int
-) -> None:
+def test_ten_thousand_runs(reader: Reader, connection: Session, max_jobs: int) -> None:
     """A claim takes the first of them, and looks at no others; in a session that has met none."""
     connection.create_topic(topic="t", partitions=1)
     [queue] = _follow(connection, 1)
@@ -116,7 +116,7 @@ def test_a_held_snapshot(
     for _ in range(ROUNDS):
         for _ in range(25):
             reader.call("publish_batch", topic="t", payloads=[Jsonb(1)] * number)
-            jobs = reader.call("claim_job", queue=queue, max_jobs=number)
+            jobs = reader.call("claim_job", queue=queue, max_jobs=number, lease=LEASE)
             assert len(jobs) == number
             reader.call(
                 "ack_batch", job_ids=[j.job_id for j in jobs], lease_token=jobs[0].lease_token
@@ -125,10 +125,10 @@ def test_a_held_snapshot(
         for _ in range(3):
             time.sleep(0.055)
             reader.call("publish", topic="t", payload=Jsonb(1))
-            [job] = reader.call("claim_job", queue=queue)
+            [job] = reader.call("claim_job", queue=queue, lease=LEASE)
             reader.call("ack", job_id=job.job_id, lease_token=job.lease_token)
         reader.call("publish_batch", topic="t", payloads=[Jsonb(1)] * number)
-        assert len(reader.call("claim_job", queue=queue, max_jobs=number)) == number
+        assert len(reader.call("claim_job", queue=queue, max_jobs=number, lease=LEASE)) == number
         work.append(reader.last.entries)
         assert not reader.last.scanned
         connection.purge_queue(queue=queue, all_jobs=True)

@@ -15,8 +15,9 @@ from support.subscription import delivered, in_runs, publish_many, subscribe
 
 @pytest.fixture
 def queue(connection: Session) -> str:
-    return new_queue(connection, job_ttl="30 days", retention="30 days", lease="30 days",
-                     max_attempts=1)
+    return new_queue(
+        connection, job_ttl="30 days", retention="30 days", lease="30 days", max_attempts=1
+    )
 
 
 def _topic(session: Session, queue: str, **settings: Any) -> str:
@@ -55,15 +56,15 @@ def test_a_topic_that_keeps_less_long_than_its_jobs_live(
     jobs = claim(connection, queue, 200)
     assert [job.payload for job in jobs] == [*range(150), None, 1]
     assert (jobs[-1].key, jobs[-1].headers, jobs[-1].enqueued_at) == (
-        "b", {"h": 1}, dead.enqueued_at
+        "b",
+        {"h": 1},
+        dead.enqueued_at,
     )
     assert jobs[-2].body == b"b"
     assert row(connection, "select payload, key from pgq.archived_jobs") == (0, "a")
 
 
-def test_more_runs_than_one_cleanup_carries(
-    connection: Session, queue: str, clock: Clock
-) -> None:
+def test_more_runs_than_one_cleanup_carries(connection: Session, queue: str, clock: Clock) -> None:
     topic = _topic(connection, queue)
     publish_many(connection, topic, 25_000)
     _outlive(connection, clock)
@@ -117,12 +118,19 @@ def _drop(session: Session, topic: str) -> None:
 @pytest.mark.parametrize("company", [True, False])
 @pytest.mark.parametrize("queue_settings", [{}, {"no_limit": ["retention", "job_ttl"]}])
 def test_messages_that_were_stored_for_ever(
-    connect: Connect, connection: Session, clock: Clock, change: Any, company: bool,
+    connect: Connect,
+    connection: Session,
+    clock: Clock,
+    change: Any,
+    company: bool,
     queue_settings: dict[str, Any],
 ) -> None:
     """Jobs that point at them keep their contents, wherever these are removed row by row."""
-    queue = new_queue(connection, max_attempts=1, **(queue_settings or {
-        "job_ttl": "30 days", "retention": "30 days"}))
+    queue = new_queue(
+        connection,
+        max_attempts=1,
+        **(queue_settings or {"job_ttl": "30 days", "retention": "30 days"}),
+    )
     topic = _topic(connection, queue, no_limit=["retention"])
     if company:
         other = new_name("topic")
@@ -164,7 +172,8 @@ def test_expired_runs(connection: Session, clock: Clock) -> None:
     found = [(a.action, a.amount) for a in connection.cleanup()]
     assert ("jobs expired", 120) in found
     assert row(connection, "select outcome, count(*) from pgq.archived_jobs group by outcome") == (
-        "expired", 120
+        "expired",
+        120,
     )
     assert stats(connection, queue) == {}
 

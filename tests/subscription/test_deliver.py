@@ -100,9 +100,12 @@ def test_finish_and_claim(connection: Session) -> None:
         )
         assert job.payload == n
     assert ack(connection, job)
-    assert [n for (n,) in connection.execute(
-        "select payload from pgq.archived_jobs where queue = %s order by job_id", [queue]
-    )] == list(range(6))
+    assert [
+        n
+        for (n,) in connection.execute(
+            "select payload from pgq.archived_jobs where queue = %s order by job_id", [queue]
+        )
+    ] == list(range(6))
 
 
 def test_a_delay(connection: Session, clock: Clock) -> None:
@@ -145,7 +148,10 @@ def test_notify(connect: Connect, connection: Session) -> None:
     connection.publish(topic=topic, payload=1)
     heard = [(n.channel, n.payload) for n in listener.notifies(timeout=0.2)]
     assert heard == [
-        ("pgq_queue", queue), ("pgq_queue", queue), ("pgq_topic", topic), ("pgq_queue", queue)
+        ("pgq_queue", queue),
+        ("pgq_queue", queue),
+        ("pgq_topic", topic),
+        ("pgq_queue", queue),
     ]
 
 
@@ -239,9 +245,12 @@ def test_dead_letters(connection: Session) -> None:
     jobs = claim(connection, queue, 3)
     for job in jobs:
         assert connection.nack(job_id=job.job_id, lease_token=job.lease_token)
-    assert [n for (n,) in connection.execute(
-        "select payload from pgq.dead_letters where queue = %s order by job_id", [queue]
-    )] == [0, 1, 2]
+    assert [
+        n
+        for (n,) in connection.execute(
+            "select payload from pgq.dead_letters where queue = %s order by job_id", [queue]
+        )
+    ] == [0, 1, 2]
     assert connection.redrive(queue=queue, job_id=jobs[1].job_id) == 1
     assert connection.get_job(job_id=jobs[1].job_id).payload == 1
     assert connection.cancel_job(job_id=jobs[1].job_id)

@@ -115,12 +115,15 @@ def test_filters(connection: Session, number: int) -> None:
     for filter_, headers, expected in FILTERED:
         assert _matches(connection, filter_, None, headers) is expected, (filter_, headers)
     topic, [queue] = new_followed_topic(connection, filter=STATUS)
-    taken = [n for n, (_, headers, _) in enumerate(FILTERED) if _matches(
-        connection, STATUS, None, headers
-    )]
+    taken = [
+        n
+        for n, (_, headers, _) in enumerate(FILTERED)
+        if _matches(connection, STATUS, None, headers)
+    ]
     assert len(taken) > 4
-    batch = [dict(payloads=[n] * number, headers=[h] * number)
-             for n, (_, h, _) in enumerate(FILTERED)]
+    batch = [
+        dict(payloads=[n] * number, headers=[h] * number) for n, (_, h, _) in enumerate(FILTERED)
+    ]
     for each in batch:
         if number == 1:
             connection.publish(topic=topic, payload=each["payloads"][0], headers=each["headers"][0])
@@ -152,8 +155,9 @@ def test_routing_keys(connection: Session) -> None:
     connection.publish_batch(
         topic=topic,
         payloads=[0, 1, 2, 3],
-        headers=[{"routing_key": key, "status": "old" if n == 2 else "new"}
-                 for n, key in enumerate(keys)],
+        headers=[
+            {"routing_key": key, "status": "old" if n == 2 else "new"} for n, key in enumerate(keys)
+        ],
     )
     assert delivered(connection, queue) == [0, 3]
 

@@ -49,7 +49,10 @@ def test_one_that_exists(connection: Session, topic: str, queue: str) -> None:
         assert connection.subscribe(**given) == made
         assert connection.subscribe(**given, filter=FILTER) == made
         for other in (
-            {"topic": "other"}, {"queue": "other"}, {"filter": {}}, {"routing_key": "a"},
+            {"topic": "other"},
+            {"queue": "other"},
+            {"filter": {}},
+            {"routing_key": "a"},
             {"filter": {"status": ["shipped"]}},
         ):
             error = refused("MQ005", connection.subscribe, **{**given, **other})
@@ -63,8 +66,11 @@ def test_one_that_exists(connection: Session, topic: str, queue: str) -> None:
 def test_unknown_names(connection: Session, topic: str, queue: str) -> None:
     with unchanged(connection):
         for code, other in (
-            ("MQ001", {"topic": "no"}), ("MQ002", {"queue": "no"}), ("22004", {"topic": None}),
-            ("22004", {"queue": None}), ("22004", {"subscription": None}),
+            ("MQ001", {"topic": "no"}),
+            ("MQ002", {"queue": "no"}),
+            ("22004", {"topic": None}),
+            ("22004", {"queue": None}),
+            ("22004", {"subscription": None}),
             ("22023", {"subscription": "a b"}),
         ):
             names: dict[str, Any] = {"subscription": "s", "topic": topic, "queue": queue, **other}
