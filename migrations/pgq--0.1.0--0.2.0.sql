@@ -632,7 +632,8 @@ which get rows of their own when a claim needs them.';
 
 comment on column pgq.job_run.visible_at is 'From when on they may be claimed.';
 
-comment on column pgq.job_run.run_id is 'Its id, of the sequence job_id: the earlier one goes first.';
+comment on column pgq.job_run.run_id is
+'Its id, of the sequence job_id; of two at one time the lower one goes first.';
 
 comment on column pgq.job_run.partition_id is 'Under which partition_id their payloads are stored.';
 
@@ -894,7 +895,8 @@ begin
             using errcode = 'MQ005',
                 detail = format('%s.', differences),
                 hint = case _check_settings_equal.kind
-                    when 'subscription' then 'Remove it with pgq.unsubscribe first.'
+                    when 'subscription'
+                        then 'Leave a setting out to take it as it is, or unsubscribe first.'
                     else format(
                         'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
                         case _check_settings_equal.kind
@@ -3284,9 +3286,8 @@ $$;
 revoke all on function pgq.subscribe from public;
 
 comment on function pgq.subscribe(text, text, text, jsonb, text) is
-'Subscribes a queue to a topic, and returns the subscription; one that exists is returned if it has
-the settings that are given.
-From now on, whatever publishes a message to the topic adds a job to the queue, in the same
+'Has a queue get a job for each message of a topic; one that exists has to have what is given.
+It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message to the topic adds a job to the queue, in the same
 transaction. The job has the content, key, headers and time of the message, which is not copied; its
 delay and job_ttl are those of the queue. filter: for names of headers the values that each may
 have, like {"status": ["processed", "shipped"]}; a message must have all of these headers, each with
@@ -3600,8 +3601,8 @@ $$;
 revoke all on function pgq._deliver from public;
 
 comment on function pgq._deliver(bigint, integer, bigint, bigint) is
-'Tells those who follow a topic of messages that the caller has just stored in a partition, whose row
-it has locked: notifies, and adds a job that points at the message to each queue whose subscription
+'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
+row it has locked: notifies, and adds a job that points at the message to each queue whose subscription
 it matches.';
 
 create function pgq._clean_subscriptions()
@@ -14390,8 +14391,8 @@ $$;
 revoke all on function pgq._jobs_of_segment from public;
 
 comment on function pgq._jobs_of_segment(integer, bigint, bigint, bigint, boolean) is
-'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, stored
-under one partition_id or any, so many at most.';
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all,
+stored under one partition_id or any, so many at most.';
 
 create function pgq._expand_segment(
     segment integer,
@@ -14615,8 +14616,8 @@ $$;
 revoke all on function pgq._has_jobs from public;
 
 comment on function pgq._has_jobs(integer, bigint, bigint) is
-'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored under
-one partition_id or any.';
+'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored
+under one partition_id or any.';
 
 create or replace function pgq._publish_packed(
     topic text,
@@ -17066,7 +17067,7 @@ cross join lateral (
         from pgq.job as k
         where k.queue_id = q.queue_id
         union all
-        select r.visible_at, r.expires_at, null, r.jobs
+        select r.visible_at, r.expires_at, null as lease_token, r.jobs
         from pgq.job_run as r
         where r.queue_id = q.queue_id
     ) as j

@@ -68,7 +68,8 @@ begin
             using errcode = 'MQ005',
                 detail = format('%s.', differences),
                 hint = case _check_settings_equal.kind
-                    when 'subscription' then 'Remove it with pgq.unsubscribe first.'
+                    when 'subscription'
+                        then 'Leave a setting out to take it as it is, or unsubscribe first.'
                     else format(
                         'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
                         case _check_settings_equal.kind

@@ -139,9 +139,8 @@ end
 $$;
 
 comment on function pgq.subscribe(text, text, text, jsonb, text) is
-'Subscribes a queue to a topic, and returns the subscription; one that exists is returned if it has
-the settings that are given.
-From now on, whatever publishes a message to the topic adds a job to the queue, in the same
+'Has a queue get a job for each message of a topic; one that exists has to have what is given.
+It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message to the topic adds a job to the queue, in the same
 transaction. The job has the content, key, headers and time of the message, which is not copied; its
 delay and job_ttl are those of the queue. filter: for names of headers the values that each may
 have, like {"status": ["processed", "shipped"]}; a message must have all of these headers, each with

@@ -14,9 +14,8 @@ import explorer.follow_calls
 import explorer.tick_calls  # noqa: F401  they register them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
 from explorer.registry import CALLS, Call, call
-from explorer.script import written
 
-__all__ = ["CALLS", "Call", "known_from", "sql_of"]
+__all__ = ["CALLS", "Call", "known_from"]
 
 Row = dict[str, Any]
 
@@ -361,24 +360,6 @@ def fill_journal(draw: Draw) -> Arguments:
 def look(draw: Draw) -> Arguments:
     """Not a function of pgq: a plain select, which takes the snapshot."""
     return {}
-
-
-OWN = {
-    "look": "select count(*) from pg_class where relname = 'topic'",
-    "move_clock": "select setval('public.clock_offset', (select last_value from"
-    " public.clock_offset) + {seconds} * 1000000::bigint)",
-    "claim_followed": "select * from pgq.claim_job('followers', {max_jobs}, {lease})",
-    "fill_journal": "select * from public.fill_journal({topic}, {consumer_group}, {partition})",
-}
-
-
-def sql_of(name: str, arguments: Arguments) -> str:
-    """The statement of a call; all arguments are known by now."""
-    texts = {key: written(value) for key, value in arguments.items() if key not in "*#"}
-    if name in OWN:
-        return OWN[name].format(**texts)
-    listed = ", ".join(f"{key} => {text}" for key, text in texts.items())
-    return f"select * from pgq.{name.removesuffix('_unique')}({listed})"
 
 
 def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tuple[str, Arguments]]:

@@ -84,7 +84,7 @@ def test_ten_thousand_runs(reader: Reader, connection: Session, max_jobs: int) -
         from pgq.queue as q, pgq.partition as p, generate_series(1, 10000) as n
         """
     )
-    for turn in range(1, 4):
+    for _turn in range(1, 4):
         assert len(reader.call("claim_job", queue=queue, max_jobs=max_jobs)) == max_jobs
         assert not reader.last.scanned
         assert reader.last.entries < 40 + 12 * max_jobs

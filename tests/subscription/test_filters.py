@@ -122,7 +122,7 @@ def test_filters(connection: Session, number: int) -> None:
     ]
     assert len(taken) > 4
     batch = [
-        dict(payloads=[n] * number, headers=[h] * number) for n, (_, h, _) in enumerate(FILTERED)
+        {"payloads": [n] * number, "headers": [h] * number} for n, (_, h, _) in enumerate(FILTERED)
     ]
     for each in batch:
         if number == 1:

@@ -66,7 +66,6 @@ GIVEN: dict[str, Arguments] = {
     "list_groups": {},
     "list_offsets": TOPIC,
     "list_schedules": {},
-    "list_subscriptions": {},
     "nack": {"job_id": "$job", "lease_token": "$job_token"},
     "nack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "next_ticks": {"cron": "@daily"},

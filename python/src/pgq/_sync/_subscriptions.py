@@ -22,7 +22,7 @@ class Subscriptions(Calling):
         topic: str,
         queue: str,
         *,
-        filter: Mapping[str, Sequence[Any]] | None = None,
+        filter: Mapping[str, Sequence[Any]] | None = None,  # noqa: A002  as in SQL
         routing_key: str | None = None,
     ) -> Subscription:
         """Subscribe a queue to a topic, or return what is there by that name if it is the same.
