@@ -138,4 +138,5 @@ $$;
 
 comment on function pgq._carry_jobs(integer, bigint, bigint, timestamptz, integer) is
 'Carries the payloads of unfinished and dead jobs, of one queue or of all, stored under one
-partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody has locked is left for the next time.';
+partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody
+has locked is left for the next time.';

@@ -84,5 +84,5 @@ $$;
 
 comment on function pgq._deliver(bigint, integer, bigint, bigint) is
 'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
-row it has locked: notifies, and adds a job that points at the message to each queue whose subscription
-it matches.';
+row it has locked: notifies, and adds a job that points at the message to each queue whose
+subscription it matches.';
