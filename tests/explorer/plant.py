@@ -347,6 +347,46 @@ FAULTS = {
         ("ticks",),
         frozenset({"tick lost"}),
     ),
+    "a delivery of the first message alone": Fault(
+        "_deliver",
+        """
+        begin
+            perform {true}(
+                _deliver.partition_id, _deliver.segment, _deliver.first_offset,
+                _deliver.first_offset
+            );
+        end
+        """,
+        ("log", "follow"),
+        frozenset({"delivery lost"}),
+    ),
+    "a run that is left where it is": Fault(
+        "_expand_run",
+        """
+        begin
+            perform {true}(_expand_run.run);
+            insert into pgq.job_run select (_expand_run.run).*;
+        end
+        """,
+        ("log", "follow"),
+        frozenset({"delivered twice"}),
+    ),
+    "a subscription that waits for nobody": Fault(
+        "_lock_topic",
+        """
+        declare
+            target pgq.topic;
+        begin
+            select t.* into target from pgq.topic as t where t.topic = _lock_topic.topic;
+            if target.topic_id is null then
+                perform pgq._fail_unknown_topic(_lock_topic.topic);
+            end if;
+            return target;
+        end
+        """,
+        ("log", "follow"),
+        frozenset({"delivery lost", "delivery unasked"}),
+    ),
     "a cleanup that takes what is young": Fault(
         "cleanup",
         """
