@@ -351,10 +351,7 @@ FAULTS = {
         "_deliver",
         """
         begin
-            perform {true}(
-                _deliver.partition_id, _deliver.segment, _deliver.first_offset,
-                _deliver.first_offset
-            );
+            perform {true}(partition_id, segment, first_offset, first_offset);
         end
         """,
         ("log", "follow"),
@@ -370,22 +367,6 @@ FAULTS = {
         """,
         ("log", "follow"),
         frozenset({"delivered twice"}),
-    ),
-    "a subscription that waits for nobody": Fault(
-        "_lock_topic",
-        """
-        declare
-            target pgq.topic;
-        begin
-            select t.* into target from pgq.topic as t where t.topic = _lock_topic.topic;
-            if target.topic_id is null then
-                perform pgq._fail_unknown_topic(_lock_topic.topic);
-            end if;
-            return target;
-        end
-        """,
-        ("log", "follow"),
-        frozenset({"delivery lost", "delivery unasked"}),
     ),
     "a cleanup that takes what is young": Fault(
         "cleanup",
