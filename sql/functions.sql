@@ -78,6 +78,24 @@
 \ir log/drop_group.sql
 \ir log/list_groups.sql
 
+-- The queue: jobs that point at messages
+\ir queue/_point_jobs.sql
+\ir queue/_point_ordered.sql
+\ir queue/_add_runs.sql
+\ir queue/_expand_run.sql
+
+-- Subscriptions
+\ir subscription/_fail_unknown_subscription.sql
+\ir subscription/_check_filter.sql
+\ir subscription/_routing_regex.sql
+\ir subscription/_matches.sql
+\ir subscription/_subscription_info.sql
+\ir subscription/subscribe.sql
+\ir subscription/unsubscribe.sql
+\ir subscription/list_subscriptions.sql
+\ir subscription/_deliver.sql
+\ir subscription/_clean_subscriptions.sql
+
 -- The log: publishing
 \ir log/_ring.sql
 \ir log/_free_ring.sql
@@ -166,6 +184,7 @@
 \ir queue/_write_claims.sql
 \ir queue/_allowed_claims.sql
 \ir queue/_note_claims.sql
+\ir queue/_expand_runs.sql
 \ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
 \ir queue/_still_leased.sql
@@ -210,9 +229,11 @@
 \ir queue/_sweep_labels.sql
 \ir queue/_sweep_floors.sql
 \ir queue/_clean_order.sql
+\ir queue/_clean_runs.sql
 \ir queue/_clean_jobs.sql
 \ir queue/_clean_effects.sql
 \ir queue/_jobs_of_segment.sql
+\ir queue/_expand_segment.sql
 \ir queue/_carry_jobs.sql
 \ir queue/_has_archived.sql
 \ir queue/_has_jobs.sql

@@ -8,11 +8,13 @@
 \ir log/types.sql
 \ir queue/types.sql
 \ir bulk/types.sql
+\ir subscription/types.sql
 \ir schedule/types.sql
 \ir store/tables.sql
 \ir log/tables.sql
 \ir queue/tables.sql
 \ir bulk/tables.sql
+\ir subscription/tables.sql
 \ir schedule/tables.sql
 \ir functions.sql
 \ir shared/kept_grant.sql

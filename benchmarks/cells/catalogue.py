@@ -139,6 +139,15 @@ CELLS: Sequence[Cell] = (
         scripts=MANY,
         quantities=(Quantity(name="wal", unit="bytes", target=1215, at_most=True),),
     ),
+    PublishWal(
+        name="publish-wal-8",
+        title="WAL of a message for 8 queues, batches of 100",
+        systems=("pgq",),
+        scripts={"pgq": MANY["pgq"]},
+        queues=8,
+        # 2.5 times that of a publish alone
+        quantities=(Quantity(name="wal", unit="bytes", target=3037, at_most=True),),
+    ),
     _messages("consume-100", "consume 100 per claim, 4 clients", CONSUME_100, 0.5),
     _messages(
         "consume-100-unflushed",

@@ -15,15 +15,18 @@ __all__ = ["JobWal", "PublishWal"]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishWal(Cell):
-    """WAL of publishing in batches."""
+    """WAL of publishing in batches, with so many queues subscribed to the topic."""
 
     scripts: Mapping[str, str]
+    queues: int = 0
     batch: int = 100
     transactions: int = 300
 
     def measure(self, bench: Bench, system: System, length: Length) -> Mapping[str, float]:
         database = self.fresh(bench, system)
         system.do(bench, database, "create_topic", partitions=8)
+        if self.queues:
+            system.do(bench, database, "subscribe", queues=self.queues)
         bench.checkpoint()
         load = Load(
             script=system.script(self.scripts[system.name]),

@@ -53,8 +53,10 @@ begin
     ) as b;
     -- end of the leaf
 
-    if state.notify and size > 0 then
-        perform pg_notify('pgq_topic', _publish_packed.topic);
+    if state.followed and size > 0 then
+        perform pgq._deliver(
+            state.partition_id, state.segment, first_offset, first_offset + size - 1
+        );
     end if;
 end
 $$;

@@ -19,7 +19,7 @@ begin
             topic,
             partitions,
             ring,
-            notify,
+            followed,
             segment,
             segment_first_offset,
             segment_entered_at,
@@ -34,7 +34,11 @@ begin
             pgq._free_ring(
                 (_add_partitions.topic).topic, n.number, _add_partitions.last_partition + 1
             ),
-            (_add_partitions.topic).notify,
+            (_add_partitions.topic).notify or exists (
+                select
+                from pgq.subscription as s
+                where s.topic_id = (_add_partitions.topic).topic_id
+            ),
             (_add_partitions.class).segment,
             1,
             '-infinity',

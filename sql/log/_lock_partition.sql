@@ -18,7 +18,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.followed
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -45,7 +45,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.followed
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic

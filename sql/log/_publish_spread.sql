@@ -32,7 +32,7 @@ declare
     );
     home integer;
     leaf integer;
-    notify boolean;
+    followed boolean;
     locked integer := 0;
     place integer := 0;
 begin
@@ -94,7 +94,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.followed
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
@@ -116,7 +116,7 @@ begin
         stamps[state.partition] := greatest(
             stamp, newest.published_at, state.segment_entered_at
         );
-        notify := state.notify;
+        followed := state.followed or followed is true;
         locked := locked + 1;
     end loop;
 
@@ -183,8 +183,15 @@ begin
     where first_offsets[g.partition] is not null
     order by g.partition;
 
-    if notify then
-        perform pg_notify('pgq_topic', _publish_spread.topic);
+    if followed then
+        perform pgq._deliver(
+            ids[g.partition],
+            segments[g.partition],
+            first_offsets[g.partition],
+            next_offsets[g.partition] - 1
+        )
+        from generate_subscripts(first_offsets, 1) as g (partition)
+        where first_offsets[g.partition] is not null;
     end if;
 end
 $$;

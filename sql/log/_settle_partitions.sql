@@ -20,7 +20,7 @@ begin
                 p.segment_first_offset,
                 p.segment_entered_at,
                 p.segment_until,
-                p.notify
+                p.followed
             )::pgq._partition_state as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
@@ -29,7 +29,12 @@ begin
             and (
                 p.segment <> c.segment
                 or p.partitions <> t.partitions
-                or p.notify <> t.notify
+                or p.followed <> (
+                    t.notify
+                    or exists (
+                        select from pgq.subscription as s where s.topic_id = t.topic_id
+                    )
+                )
             )
         limit _settle_partitions.max_partitions
         for no key update of p skip locked
@@ -40,7 +45,9 @@ begin
         set
             partitions = t.partitions,
             ring = pgq._free_ring(p.topic, p.partition, t.partitions),
-            notify = t.notify
+            followed = t.notify or exists (
+                select from pgq.subscription as s where s.topic_id = t.topic_id
+            )
         from pgq.topic as t
         where p.partition_id = place.partition_id
             and t.topic_id = p.topic_id;

@@ -27,7 +27,7 @@ declare
     until timestamptz;
     newest_offset bigint;
     newest_at timestamptz;
-    notify boolean;
+    followed boolean;
     state pgq._partition_state;
     published pgq.publish_result;
 begin
@@ -83,7 +83,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify,
+            p.followed,
             false
         into
             published.partition,
@@ -92,7 +92,7 @@ begin
             first_offset,
             entered_at,
             until,
-            notify,
+            followed,
             published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
@@ -108,7 +108,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify,
+            p.followed,
             false
         into
             published.partition,
@@ -117,7 +117,7 @@ begin
             first_offset,
             entered_at,
             until,
-            notify,
+            followed,
             published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
@@ -135,7 +135,7 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not notify) is not true then
+    if (until > pgq._clock() and not followed) is not true then
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
@@ -144,10 +144,21 @@ begin
             leaf := state.segment;
             first_offset := state.segment_first_offset;
             entered_at := state.segment_entered_at;
-            notify := state.notify;
+            followed := state.followed;
         end if;
-        if notify then
-            perform pg_notify('pgq_topic', publish.topic);
+        if followed then
+            -- The partition is locked by now.
+            return query
+            select b.partition, b.first_offset, b.duplicate
+            from pgq.publish_batch(
+                topic => publish.topic,
+                payloads => case when publish.payload is not null then array[publish.payload] end,
+                keys => array[publish.key],
+                headers => array[publish.headers],
+                partition => published.partition,
+                bodies => case when publish.body is not null then array[publish.body] end
+            ) as b;
+            return;
         end if;
     end if;
 

@@ -147,8 +147,10 @@ begin
     ) as b;
     -- end of the leaf
 
-    if state.notify then
-        perform pg_notify('pgq_topic', publish_batch.topic);
+    if state.followed then
+        perform pgq._deliver(
+            state.partition_id, state.segment, published.first_offset, published.last_offset
+        );
     end if;
 
     return next published;

@@ -29,7 +29,7 @@ create table pgq.partition (
     topic text collate "C" not null,
     partitions integer not null,
     ring integer not null,
-    notify boolean not null,
+    followed boolean not null,
     segment integer not null,
     segment_first_offset bigint not null,
     segment_entered_at timestamptz not null,
@@ -48,7 +48,8 @@ comment on column pgq.partition.partitions is 'The number of partitions that its
 comment on column pgq.partition.ring is
 'Where it stands between 0 and 1023. Whoever may take any partition takes the one at or below a
 number of its own.';
-comment on column pgq.partition.notify is 'Whether a publish notifies the channel pgq_topic.';
+comment on column pgq.partition.followed is
+'Whether somebody is told of a publish: its topic says notify, or has subscriptions.';
 comment on column pgq.partition.segment is 'The segment that its next message goes to.';
 comment on column pgq.partition.segment_first_offset is
 'The first offset that this segment has or will have.';

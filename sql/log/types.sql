@@ -149,7 +149,7 @@ create type pgq._partition_state as (
     segment_first_offset bigint,
     segment_entered_at timestamptz,
     segment_until timestamptz,
-    notify boolean
+    followed boolean
 );
 
 comment on type pgq._partition_state is 'A partition whose row the caller has locked.';

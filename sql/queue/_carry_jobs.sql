@@ -1,6 +1,7 @@
 create function pgq._carry_jobs(
     leaf integer,
     queue_id bigint,
+    partition_id bigint,
     moment timestamptz,
     max_jobs integer
 )
@@ -15,8 +16,16 @@ declare
     dead bigint[];
     carried bigint;
 begin
+    perform pgq._expand_segment(
+        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.partition_id, _carry_jobs.max_jobs
+    );
+
     living := pgq._jobs_of_segment(
-        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.max_jobs, false
+        _carry_jobs.leaf,
+        _carry_jobs.queue_id,
+        _carry_jobs.partition_id,
+        _carry_jobs.max_jobs,
+        false
     );
     return query
     select r.*
@@ -36,6 +45,7 @@ begin
             pgq._jobs_of_segment(
                 _carry_jobs.leaf,
                 _carry_jobs.queue_id,
+                _carry_jobs.partition_id,
                 _carry_jobs.max_jobs - cardinality(living),
                 true
             )
@@ -126,6 +136,7 @@ begin
 end
 $$;
 
-comment on function pgq._carry_jobs(integer, bigint, timestamptz, integer) is
-'Carries the payloads of unfinished and dead jobs, of one queue or of all, from a segment to those
-written to now, a batch at a time. A job that somebody has locked is left for the next time.';
+comment on function pgq._carry_jobs(integer, bigint, bigint, timestamptz, integer) is
+'Carries the payloads of unfinished and dead jobs, of one queue or of all, stored under one
+partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody
+has locked is left for the next time.';

@@ -22,6 +22,7 @@ declare
     most_attempts integer;
     paused boolean;
     limited boolean;
+    subscribed boolean;
     common_times timestamptz[];
     common_ids bigint[];
     times timestamptz[];
@@ -54,6 +55,7 @@ begin
         q.ordered,
         f.note_floor,
         q.max_leased is not null or q.rate_limit is not null,
+        q.subscribed,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -66,6 +68,7 @@ begin
         ordered,
         noted_from,
         limited,
+        subscribed,
         common_times,
         common_ids,
         common_raised_at,
@@ -125,6 +128,12 @@ begin
         common_times := array_fill('-infinity'::timestamptz, array[10]);
         common_ids := array_fill(0::bigint, array[10]);
         era := null;
+    end if;
+
+    if subscribed and _claim_jobs.label is null then
+        perform pgq._expand_runs(
+            target_id, wanted, moment, most_attempts, common_times[1], common_ids[1]
+        );
     end if;
 
     times := common_times;

@@ -17,6 +17,8 @@ declare
     unfinished boolean;
     letters pgq._ended_job[];
 begin
+    unfinished := pgq._clean_runs(_clean_jobs.moment, batch);
+
     for report in
         select r.*
         from pgq._expire_jobs(
@@ -27,9 +29,8 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(
-        _clean_jobs.started, _clean_jobs.horizon, batch
-    );
+    unfinished := pgq._mark_exhausted(_clean_jobs.started, _clean_jobs.horizon, batch)
+        or unfinished;
 
     for report in
         select r.*

@@ -1,4 +1,4 @@
-create function pgq._has_jobs(segment integer, queue_id bigint)
+create function pgq._has_jobs(segment integer, queue_id bigint, partition_id bigint)
 returns boolean
 language plpgsql
 volatile
@@ -7,21 +7,30 @@ set enable_seqscan = on
 as $$
 #variable_conflict use_column
 begin
-    -- Both in one statement: a job that is buried or redriven meanwhile is seen on one of the two
-    -- sides.
+    -- All in one statement: a job that is buried or redriven meanwhile, or comes out of a run, is
+    -- seen on one of the sides.
     return exists (
         select
         from pgq.job as j
         where j.segment = _has_jobs.segment
             and (_has_jobs.queue_id is null or j.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or j.partition_id = _has_jobs.partition_id)
     ) or exists (
         select
         from pgq.dead_job as d
         where d.segment = _has_jobs.segment
             and (_has_jobs.queue_id is null or d.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or d.partition_id = _has_jobs.partition_id)
+    ) or exists (
+        select
+        from pgq.job_run as r
+        where r.segment = _has_jobs.segment
+            and (_has_jobs.queue_id is null or r.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or r.partition_id = _has_jobs.partition_id)
     );
 end
 $$;
 
-comment on function pgq._has_jobs(integer, bigint) is
-'Whether payloads of unfinished or dead jobs, of one queue or of all, stand in a segment.';
+comment on function pgq._has_jobs(integer, bigint, bigint) is
+'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored
+under one partition_id or any.';

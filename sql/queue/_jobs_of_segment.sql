@@ -1,6 +1,7 @@
 create function pgq._jobs_of_segment(
     segment integer,
     queue_id bigint,
+    partition_id bigint,
     max_jobs bigint,
     dead boolean
 )
@@ -21,6 +22,10 @@ begin
                 and (
                     _jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id
                 )
+                and (
+                    _jobs_of_segment.partition_id is null
+                    or d.partition_id = _jobs_of_segment.partition_id
+                )
             limit _jobs_of_segment.max_jobs
         );
     end if;
@@ -30,11 +35,15 @@ begin
         from pgq.job as j
         where j.segment = _jobs_of_segment.segment
             and (_jobs_of_segment.queue_id is null or j.queue_id = _jobs_of_segment.queue_id)
+            and (
+                _jobs_of_segment.partition_id is null
+                or j.partition_id = _jobs_of_segment.partition_id
+            )
         limit _jobs_of_segment.max_jobs
     );
 end
 $$;
 
-comment on function pgq._jobs_of_segment(integer, bigint, bigint, boolean) is
-'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, so
-many at most.';
+comment on function pgq._jobs_of_segment(integer, bigint, bigint, bigint, boolean) is
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all,
+stored under one partition_id or any, so many at most.';

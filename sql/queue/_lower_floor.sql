@@ -54,13 +54,29 @@ begin
             with ordinality as p (floor_time, floor_id, place)
         left join lateral (
             select
-                k.visible_at,
-                k.job_id,
-                (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
-            from pgq.job as k
-            where k.queue_id = f.queue_id
-                and k.priority = p.place - 1
-            order by k.visible_at, k.job_id
+                n.visible_at,
+                n.job_id,
+                (n.visible_at, n.job_id) < (p.floor_time, p.floor_id) as below
+            from (
+                (
+                    select k.visible_at, k.job_id
+                    from pgq.job as k
+                    where k.queue_id = f.queue_id
+                        and k.priority = p.place - 1
+                    order by k.visible_at, k.job_id
+                    limit 1
+                )
+                union all
+                (
+                    select r.visible_at, r.run_id
+                    from pgq.job_run as r
+                    where p.place = 1
+                        and r.queue_id = f.queue_id
+                    order by r.visible_at, r.run_id
+                    limit 1
+                )
+            ) as n
+            order by n.visible_at, n.job_id
             limit 1
         ) as j on true
     ) as s

@@ -69,13 +69,14 @@ begin
         array_agg(
             case
                 when f.floor_time >= state.safe_at then f.floor_time
-                else coalesce(j.visible_at, state.safe_at)
+                else coalesce(least(j.visible_at, r.visible_at), state.safe_at)
             end
             order by f.place
         ),
         array_agg(
             case
                 when f.floor_time >= state.safe_at then f.floor_id
+                when r.visible_at < j.visible_at then 0
                 else coalesce(j.job_id, 0)
             end
             order by f.place
@@ -93,7 +94,19 @@ begin
             and (k.expires_at is null or k.expires_at > _raise_floor.moment)
         order by k.visible_at, k.job_id
         limit 1
-    ) as j on true;
+    ) as j on true
+    -- The jobs of a run will stand where the run does, with ids that are higher than all so far.
+    left join lateral (
+        select k.visible_at
+        from pgq.job_run as k
+        where f.place = 1
+            and k.queue_id = _raise_floor.queue_id
+            and k.visible_at >= f.floor_time
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.run_id
+        limit 1
+    ) as r on true;
 
     if state.note_floor < state.safe_at then
         -- The notes of an ordered queue, in the same way.

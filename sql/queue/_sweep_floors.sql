@@ -13,6 +13,7 @@ begin
         select q.queue_id, q.queue, 1 + 1000 / count(*) over () as labels
         from pgq.queue as q
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
+            or exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
             or exists (
                 select
                 from pgq.queue_floor as f

@@ -57,6 +57,7 @@ begin
         and not q.ordered
         and q.max_leased is null
         and q.rate_limit is null
+        and not q.subscribed
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";

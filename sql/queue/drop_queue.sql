@@ -25,6 +25,21 @@ begin
         perform pgq._check_queue(drop_queue.queue collate "C");
     end loop;
 
+    -- Runs first: what a claim makes of them meanwhile is found below.
+    with doomed as materialized (
+        select r.visible_at, r.run_id
+        from pgq.job_run as r
+        where r.queue_id = target.queue_id
+        order by r.visible_at, r.run_id
+        for update
+    )
+
+    delete from pgq.job_run as r
+    using doomed as d
+    where r.queue_id = target.queue_id
+        and r.visible_at = d.visible_at
+        and r.run_id = d.run_id;
+
     select s.last_value
     into newest_id
     from pgq.job_id as s;

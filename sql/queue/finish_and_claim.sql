@@ -67,7 +67,8 @@ begin
         and not q.paused
         and not q.ordered
         and q.max_leased is null
-        and q.rate_limit is null,
+        and q.rate_limit is null
+        and not q.subscribed,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id

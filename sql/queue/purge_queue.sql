@@ -47,6 +47,31 @@ begin
                 hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
     end if;
 
+    -- Runs first: a claim that turns one into jobs is waited for, and its jobs are among those
+    -- below.
+    if purge_queue.all_jobs then
+        with doomed as materialized (
+            select r.visible_at, r.run_id
+            from pgq.job_run as r
+            where r.queue_id = target_id
+            order by r.visible_at, r.run_id
+            for update
+        ),
+
+        purged as (
+            delete from pgq.job_run as r
+            using doomed as d
+            where r.queue_id = target_id
+                and r.visible_at = d.visible_at
+                and r.run_id = d.run_id
+            returning r.jobs
+        )
+
+        select coalesce(sum(p.jobs), 0)
+        into removed
+        from purged as p;
+    end if;
+
     -- Those that are enqueued from now on are not meant.
     select s.last_value
     into newest_id

@@ -25,7 +25,8 @@ create table pgq.queue (
     rate_limit integer,
     rate_interval interval,
     rate_burst integer,
-    max_unfinished integer
+    max_unfinished integer,
+    subscribed boolean not null default false
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -114,6 +115,9 @@ comment on column pgq.claim_count.credit is
 'What there is to spend: each microsecond adds the rate_limit, up to rate_burst jobs.';
 comment on column pgq.claim_count.refilled_at is 'Up to when that has been added.';
 
+comment on column pgq.queue.subscribed is
+'Whether it may have rows in job_run, at which a claim then looks.';
+
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     lowered_xid xid8 not null,
@@ -198,6 +202,35 @@ comment on column pgq.job.ordered_key is
 'Its key in an ordered queue; null: none, or the queue is not ordered.';
 comment on column pgq.job.due_at is
 'From when on it may be claimed once it is the first of its ordered_key; null: it does not wait.';
+
+-- Found in the order in which jobs are claimed, and by nothing else.
+create table pgq.job_run (
+    queue_id bigint not null,
+    visible_at timestamptz not null,
+    run_id bigint not null,
+    partition_id bigint not null,
+    first_offset bigint not null,
+    expires_at timestamptz,
+    segment integer not null,
+    jobs integer not null,
+    places smallint[],
+    primary key (queue_id, visible_at, run_id)
+)
+with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+comment on table pgq.job_run is
+'Jobs that were made together and point at messages that follow each other: one row for many jobs,
+which get rows of their own when a claim needs them.';
+comment on column pgq.job_run.visible_at is 'From when on they may be claimed.';
+comment on column pgq.job_run.run_id is
+'Its id, of the sequence job_id; of two at one time the lower one goes first.';
+comment on column pgq.job_run.partition_id is 'Under which partition_id their payloads are stored.';
+comment on column pgq.job_run.first_offset is 'The offset of the first payload.';
+comment on column pgq.job_run.expires_at is 'From then on none is claimed; null: no such time.';
+comment on column pgq.job_run.segment is 'The segment that holds their payloads.';
+comment on column pgq.job_run.jobs is 'How many jobs it stands for.';
+comment on column pgq.job_run.places is
+'Where their payloads stand, counted from first_offset; null: they have no gaps.';
 
 create table pgq.dead_job (
     job_id bigint primary key,

@@ -29,23 +29,36 @@ from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
     select
-        count(*) filter (where not e.expired and j.visible_at <= c.moment) as ready,
-        count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
-        count(*) filter (
+        sum(j.jobs) filter (where not e.expired and j.visible_at <= c.moment) as ready,
+        sum(j.jobs) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
+        sum(j.jobs) filter (
             where not e.expired and j.visible_at > c.moment and j.lease_token is null
             and j.due_at is null
         ) as delayed,
-        count(*) filter (where not e.expired and j.due_at is not null) as waiting,
-        count(*) filter (
+        sum(j.jobs) filter (where not e.expired and j.due_at is not null) as waiting,
+        sum(j.jobs) filter (
             where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
         ) as expired,
         min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest,
-        count(*) as unfinished
-    from pgq.job as j
+        count(*) filter (where not j.is_run) as unfinished
+    from (
+        select k.visible_at, k.expires_at, k.lease_token, k.due_at, 1 as jobs, false as is_run
+        from pgq.job as k
+        where k.queue_id = q.queue_id
+        union all
+        select
+            r.visible_at,
+            r.expires_at,
+            null as lease_token,
+            null as due_at,
+            r.jobs,
+            true as is_run
+        from pgq.job_run as r
+        where r.queue_id = q.queue_id
+    ) as j
     cross join lateral (
         select coalesce(j.expires_at <= c.moment, false) as expired
     ) as e
-    where j.queue_id = q.queue_id
 ) as s
 left join lateral (
     select l.job_cost, l.credit, l.refilled_at

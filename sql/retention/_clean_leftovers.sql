@@ -32,13 +32,24 @@ begin
         -- What goes, goes from sight first.
         perform pgq._hide_leftover(target);
 
-        if target.queue_id is not null then
-            -- Jobs that live on keep their payloads, elsewhere.
-            return query
-            select r.*
-            from pgq._carry_jobs(
-                target.segment, target.queue_id, _clean_leftovers.moment, budget::integer
-            ) as r;
+        -- Jobs that live on keep their payloads, elsewhere: those of a queue, or those that point
+        -- at messages of a topic.
+        return query
+        select r.*
+        from pgq._carry_jobs(
+            target.segment,
+            target.queue_id,
+            case when target.queue_id is null then target.partition_id end,
+            _clean_leftovers.moment,
+            budget::integer
+        ) as r;
+
+        -- Messages whose jobs are not all carried stay for now, with all of their partition.
+        if target.queue_id is null
+            and pgq._has_jobs(target.segment, null, target.partition_id)
+        then
+            return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            continue;
         end if;
 
         execute format(
@@ -90,7 +101,7 @@ begin
 
         -- Jobs that were locked are looked for again.
         continue when target.queue_id is not null
-            and pgq._has_jobs(target.segment, target.queue_id);
+            and pgq._has_jobs(target.segment, target.queue_id, null);
 
         -- An enqueue that began before this was noted may store a job when it is over. So there is
         -- a second look, behind all that had an id before the note was seen, and none between. One

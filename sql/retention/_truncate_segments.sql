@@ -64,7 +64,7 @@ begin
             for report in
                 select r.*
                 from pgq._carry_jobs(
-                    target.segment, null, _truncate_segments.moment, budget::integer
+                    target.segment, null, null, _truncate_segments.moment, budget::integer
                 ) as r
             loop
                 budget := budget - report.amount;
@@ -74,7 +74,7 @@ begin
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
-        if pgq._has_jobs(target.segment, null) then
+        if pgq._has_jobs(target.segment, null, null) then
             if budget > 0 then
                 return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             else

@@ -26,6 +26,7 @@ begin
     foreach part in array array[
         'jobs',
         'effects',
+        'subscriptions',
         'writes',
         'leftovers',
         'truncation',
@@ -42,6 +43,8 @@ begin
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
+                when 'subscriptions' then
+                    perform pgq._clean_subscriptions();
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;

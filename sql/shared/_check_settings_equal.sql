@@ -12,7 +12,10 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    lacking text := case _check_settings_equal.kind when 'schedule' then 'none' else 'no limit' end;
+    lacking text := case
+        when _check_settings_equal.kind in ('schedule', 'subscription') then 'none'
+        else 'no limit'
+    end;
     differences text;
 begin
     -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
@@ -65,13 +68,17 @@ begin
             _check_settings_equal.kind, _check_settings_equal.name
             using errcode = 'MQ005',
                 detail = format('%s.', differences),
-                hint = format(
-                    'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
-                    case _check_settings_equal.kind
-                        when 'consumer group' then 'group'
-                        else _check_settings_equal.kind
-                    end
-                );
+                hint = case _check_settings_equal.kind
+                    when 'subscription'
+                        then 'Leave a setting out to take it as it is, or unsubscribe first.'
+                    else format(
+                        'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
+                        case _check_settings_equal.kind
+                            when 'consumer group' then 'group'
+                            else _check_settings_equal.kind
+                        end
+                    )
+                end;
     end if;
 end
 $$;

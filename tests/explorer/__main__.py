@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
         "--areas",
         default="",
         help="narrow it down: of log, queue, effects, endings, limits, bulk, settings, store,"
-        " journal, ticks, poison, with commas",
+        " journal, ticks, poison, follow, with commas",
     )
     parser.add_argument("--levels", default="", help="isolation levels to draw from, with commas")
     parser.add_argument("--ignore", default="", help="kinds of findings to pass over, with commas")

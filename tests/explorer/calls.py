@@ -11,13 +11,13 @@ from typing import Any
 
 import explorer.effect_calls
 import explorer.ending_calls
+import explorer.follow_calls
 import explorer.tick_calls  # noqa: F401  they register them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
 from explorer.poison_calls import known_from_poison
 from explorer.registry import CALLS, Call, call
-from explorer.script import written
 
-__all__ = ["CALLS", "Call", "known_from", "sql_of"]
+__all__ = ["CALLS", "Call", "known_from"]
 
 Row = dict[str, Any]
 
@@ -348,27 +348,11 @@ def look(draw: Draw) -> Arguments:
     return {}
 
 
-OWN = {
-    "look": "select count(*) from pg_class where relname = 'topic'",
-    "move_clock": "select setval('public.clock_offset', (select last_value from"
-    " public.clock_offset) + {seconds} * 1000000::bigint)",
-    "fill_journal": "select * from public.fill_journal({topic}, {consumer_group}, {partition})",
-}
-
-
-def sql_of(name: str, arguments: Arguments) -> str:
-    """The statement of a call; all arguments are known by now."""
-    texts = {key: written(value) for key, value in arguments.items() if key not in "*#"}
-    if name in OWN:
-        return OWN[name].format(**texts)
-    listed = ", ".join(f"{key} => {text}" for key, text in texts.items())
-    function = name.removesuffix("_unique").removesuffix("_poison")
-    return f"select * from pgq.{function}({listed})"
-
-
 def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tuple[str, Arguments]]:
     """What a call's answer lets later calls name, as kinds of :class:`Late`."""
     yield from known_from_poison(name, rows)
+    if name == "claim_followed":
+        return
     if rows and {"job_id", "lease_token"} <= rows[0].keys():
         token = rows[0]["lease_token"]
         for row in rows:

@@ -7,6 +7,7 @@ from explorer.check_groups import LONG_LEASE, SLACK
 from explorer.check_log import number_of
 from explorer.check_order import check_order
 from explorer.database import Link
+from explorer.follow_calls import FOLLOWERS
 from explorer.history import History
 from explorer.known_jobs import Claimed, Queue, note_claims, note_jobs, same_id
 from explorer.script import written
@@ -19,7 +20,8 @@ def check_queues(history: History, link: Link, clock: int) -> None:
     """Replay what happened to every job, then work off what is left."""
     drops = {e.arguments["queue"]: e.order for e in history.committed("drop_queue")}
     for row in link.rows(
-        f"select queue, archive, ordered from pgq.list_queues() where queue <> '{TICKS}'"
+        "select queue, archive, ordered from pgq.list_queues()"
+        f" where queue not in ('{TICKS}', '{FOLLOWERS}')"
     ):
         queue = Queue(row["queue"], history, drops.get(row["queue"]), clock)
         note_jobs(queue)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from explorer.check_effects import check_effects
 from explorer.check_endings import check_endings
+from explorer.check_followers import check_followers
 from explorer.check_groups import check_groups
 from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
@@ -45,6 +46,7 @@ def check(history: History, link: Link) -> None:
     check_queues(history, link, ahead)
     check_ticks(history, link)
     check_poison(history, link)
+    check_followers(history, link)
 
 
 def _check_segments(history: History, link: Link) -> None:

@@ -357,6 +357,27 @@ FAULTS = {
         ("ticks",),
         frozenset({"tick lost"}),
     ),
+    "a delivery of the first message alone": Fault(
+        "_deliver",
+        """
+        begin
+            perform {true}(partition_id, segment, first_offset, first_offset);
+        end
+        """,
+        ("log", "follow"),
+        frozenset({"delivery lost"}),
+    ),
+    "a run that is left where it is": Fault(
+        "_expand_run",
+        """
+        begin
+            perform {true}(_expand_run.run);
+            insert into pgq.job_run select (_expand_run.run).*;
+        end
+        """,
+        ("log", "follow"),
+        frozenset({"delivered twice"}),
+    ),
     "a cleanup that takes what is young": Fault(
         "cleanup",
         """

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 
-from explorer.calls import known_from, sql_of
+from explorer.calls import known_from
 from explorer.database import Answer, Database, Link, now, wait_for
 from explorer.history import Event, History, Transaction
 from explorer.script import ENDINGS, HOUSE, Late, Step, Trial, Value
+from explorer.statements import sql_of
 
 __all__ = ["RETRIED", "Runner"]
 

@@ -9,6 +9,7 @@ from functools import cache
 from explorer.calls import CALLS, Call
 from explorer.draw import JOB_TTLS, RETENTIONS, Draw
 from explorer.ending_calls import MODES
+from explorer.follow_calls import FOLLOWERS
 from explorer.poison_calls import DEAD, POISON
 from explorer.script import HOUSE, LEVELS, Step, Trial
 from explorer.tick_calls import TICKS
@@ -114,6 +115,14 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
         )
         for _ in range(rng.choice([1, 2, 4])):
             drawn("publish_poison")
+    if "follow" in areas:
+        house(
+            "create_queue",
+            queue=FOLLOWERS,
+            no_limit=["retention", "job_ttl", "max_attempts"],
+        )
+        for _ in range(rng.choice([0, 1, 1, 2])):
+            drawn("subscribe")
     if "ticks" in areas:
         house("create_queue", queue=TICKS, no_limit=["retention", "job_ttl"])
         house("create_topic", topic=TICKS, partitions=rng.choice([1, 2]), no_limit=["retention"])
@@ -195,6 +204,9 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (1, frozenset({"log", "journal"})),
     (2, frozenset({"ticks"})),
     (3, frozenset({"poison"})),
+    (2, frozenset({"log", "follow"})),
+    (1, frozenset({"log", "follow", "settings"})),
+    (1, frozenset({"log", "follow", "bulk"})),
     (1, frozenset({"ticks", "log", "queue", "settings"})),
 )
 

@@ -182,6 +182,21 @@ def test_a_unique_job(http: Http) -> None:
     assert http.get("rpc/get_job", job_id=str(first["job_id"])).body == []
 
 
+def test_a_subscription(http: Http) -> None:
+    http.post("create_topic", topic="parcels")
+    http.post("create_queue", queue="work")
+    given = {"topic": "parcels", "queue": "work", "filter": {"status": ["shipped", "lost"]}}
+    made = http.post_for_one("subscribe", subscription="work", **given).body
+    assert {name: made[name] for name in given} == given
+    for status in ("new", "shipped"):
+        http.post("publish", topic="parcels", payload=status, headers={"status": status})
+    (job,) = http.post("claim_job", queue="work", max_jobs=9).body
+    assert (job["payload"], job["headers"]) == ("shipped", {"status": "shipped"})
+    assert http.get("rpc/list_subscriptions").body == [made]
+    http.post("unsubscribe", subscription="work")
+    assert http.get("rpc/list_subscriptions").body == []
+
+
 def test_a_schedule(http: Http) -> None:
     http.post("create_queue", queue="work")
     given = {"queue": "work", "payload": 1, "every": "1 hour", "starts_at": "2026-05-01T12:00:00Z"}
@@ -297,6 +312,7 @@ def test_void_functions_answer_without_content(http: Http) -> None:
         ),
         ("publish", {"topic": "readings", "payload": 1, "partition": 99}, 400, "MQ007"),
         ("drop_schedule", {"schedule": "none"}, 400, "MQ009"),
+        ("unsubscribe", {"subscription": "none"}, 400, "MQ011"),
         ("publish", {"topic": "readings"}, 400, "22004"),
         ("publish", {"topic": None, "payload": 1}, 400, "22004"),
         ("create_topic", {"topic": "no spaces"}, 400, "22023"),

@@ -51,6 +51,7 @@ PYTHON_TYPES = {
     "timedelta": {"interval"},
     "UUID": {"uuid"},
     "dict[str, Any]": {"jsonb"},
+    "dict[str, list[Any]]": {"jsonb"},
     "Any": {"jsonb"},
 }
 

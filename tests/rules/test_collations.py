@@ -32,6 +32,7 @@ TEXTS: dict[str, Any] = {
     "no_limit": ["retention"],
     "out_of_range": "skip",
     "outcome": "done",
+    "routing_key": "a.*",
     "unique_key": "k",
     "unique_keys": ["k", "l"],
     "unique_until": "claimed",
@@ -63,6 +64,7 @@ MORE: list[tuple[str, Arguments]] = [
     ("list_groups", {"topic": "t"}),
     ("list_schedules", {"schedule": "s"}),
     ("next_ticks", DAILY),
+    ("subscribe", {"subscription": "b", "topic": "t", "queue": "followers"}),
 ]
 
 BUILT_IN = ("C", "POSIX", "ucs_basic")

@@ -27,6 +27,7 @@ ONE_ROW = {
     "pause_queue",
     "publish",
     "resume_queue",
+    "subscribe",
 }
 """Those that have one row, or none, and say so to the planner; the others may have any number."""
 

@@ -30,11 +30,12 @@ _NAMED = re.compile(r"\bpgq\.(\w+?)(?:_\d*)?\b")
 USES = {
     "shared": (),
     "store": ("shared",),
-    "log": ("shared", "store"),
+    "log": ("shared", "store", "subscription"),
     "queue": ("shared", "store"),
-    "bulk": ("shared", "store", "log", "queue"),
+    "subscription": ("shared", "store", "log", "queue"),
+    "bulk": ("shared", "store", "log", "queue", "subscription"),
     "schedule": ("shared", "log", "queue"),
-    "retention": ("shared", "store", "log", "queue", "bulk"),
+    "retention": ("shared", "store", "log", "queue", "subscription", "bulk"),
 }
 KNOW_MORE = ("shared/guard.sql", "shared/privileges.sql", "store/_create_leaf.sql")
 

@@ -311,6 +311,31 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     pgq.list_schedules(schedule="hourly")
 
 
+def use_subscriptions(pgq: Caller, clock: Clock) -> None:
+    pgq.create_topic(topic="parcels", partitions=2, retention="9 hours", notify=True)
+    for queue in ("mails", "bills"):
+        pgq.create_queue(queue=queue, notify=True, job_ttl="40 hours", retention="40 hours")
+    filtered = {"filter": Jsonb({"h": ["v"]}), "routing_key": "a.*.#.b"}
+    for _ in range(2):
+        pgq.subscribe(subscription="mails", topic="parcels", queue="mails", **filtered)
+        pgq.subscribe(subscription="bills", topic="parcels", queue="bills")
+    headers = Jsonb({"h": "v", "routing_key": "a.x.b"})
+    for _ in range(2):
+        pgq.publish(topic="parcels", payload=Jsonb(1), headers=headers)
+        pgq.publish_batch(
+            topic="parcels", payloads=[Jsonb(n) for n in range(150)], headers=[headers, None] * 75
+        )
+        pgq.claim_job(queue="mails", max_jobs=9)
+    pgq.list_subscriptions()
+    for _ in range(12):
+        clock.advance("4 hours")
+        pgq.cleanup()
+    pgq.unsubscribe(subscription="mails")
+    pgq.drop_queue(queue="bills")
+    pgq.purge_queue(queue="mails", all_jobs=True)
+    pgq.cleanup()
+
+
 def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     """Neither an error nor a warning comes from any of them."""
     pgq = Caller(strict)
@@ -320,6 +345,7 @@ def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     use_dead_letter_topics(pgq, clock)
     use_the_queue(pgq, clock)
     use_schedules(pgq, clock)
+    use_subscriptions(pgq, clock)
     rows = connection.execute(
         "select proname from pg_proc where pronamespace = 'pgq'::regnamespace"
         " and not starts_with(proname, '_')"

@@ -86,6 +86,8 @@ GIVEN: dict[str, Arguments] = {
     "resume_schedule": SCHEDULE,
     "run_schedules": {},
     "seek": {**GROUP, "start": "latest"},
+    "subscribe": {"subscription": "new", **TOPIC, **QUEUE},
+    "unsubscribe": {"subscription": "b"},
     "write_chunk": {
         "write_id": "$write",
         "task": 0,
@@ -114,6 +116,8 @@ def prepare(session: Session) -> Arguments:
     session.begin_effect(job_id=jobs[0][0], lease_token=jobs[0][1], effect="e")
     write = session.begin_write(topic="t")
     queue_write = session.begin_write(queue="q")
+    session.create_queue(queue="followers")
+    session.subscribe(subscription="b", topic="t", queue="followers")
     session.create_schedule(
         schedule="s",
         queue="q",

@@ -39,6 +39,7 @@ __all__ = [
     "UnknownPartition",
     "UnknownQueue",
     "UnknownSchedule",
+    "UnknownSubscription",
     "UnknownTopic",
     "WriteLost",
     "translated",
@@ -128,6 +129,10 @@ class QueueFull(PgqError, psycopg.OperationalError):
     Try again when workers have finished some.
     """
 
+
+class UnknownSubscription(PgqError, psycopg.ProgrammingError):
+    """There is no subscription of that name."""
+
     sqlstate = "MQ010"
 
 
@@ -172,6 +177,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "MQ008": WriteLost,
     "MQ009": UnknownSchedule,
     "MQ010": QueueFull,
+    "MQ011": UnknownSubscription,
 }
 """Every code that pgq's functions raise, a deadlock besides, and the class it arrives as."""
 

@@ -9,6 +9,7 @@ from pgq._async._effects import Effects
 from pgq._async._jobs import Jobs
 from pgq._async._queues import Queues
 from pgq._async._schedules import Schedules
+from pgq._async._subscriptions import Subscriptions
 from pgq._async._topics import Topics
 from pgq._async._transactions import Transactions
 
@@ -16,7 +17,16 @@ __all__ = ["AsyncClient"]
 
 
 class AsyncClient(
-    Topics, Consuming, Queues, Jobs, Effects, Schedules, BulkWrites, Cleanup, Transactions
+    Topics,
+    Consuming,
+    Queues,
+    Jobs,
+    Effects,
+    Schedules,
+    Subscriptions,
+    BulkWrites,
+    Cleanup,
+    Transactions,
 ):
     """pgq's functions as methods, on a connection that stays the caller's.
 
@@ -40,8 +50,8 @@ class AsyncClient(
     All methods raise `pgq.errors` and psycopg's own exceptions: InvalidParameterValue (22023) for
     an argument that makes no sense, NullValueNotAllowed (22004) for a null that is not allowed,
     InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
-    UnknownGroup, UnknownPartition or UnknownSchedule for a name or number that does not exist.
-    An enqueue raises QueueFull where the queue has as many jobs as it may have.
+    UnknownGroup, UnknownPartition, UnknownSchedule or UnknownSubscription for a name or number that
+    does not exist. An enqueue raises QueueFull where the queue has as many jobs as it may have.
     """
 
     async def version(self) -> str:

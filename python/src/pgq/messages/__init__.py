@@ -22,6 +22,7 @@ from pgq.messages._queues import (
     QueueStats,
 )
 from pgq.messages._schedules import Schedule, ScheduleRun
+from pgq.messages._subscriptions import Subscription
 from pgq.messages._topics import (
     Group,
     GroupLag,
@@ -59,6 +60,7 @@ __all__ = [
     "Schedule",
     "ScheduleRun",
     "SeekResult",
+    "Subscription",
     "Topic",
     "TopicStats",
 ]

@@ -1,0 +1,59 @@
+create function pgq._add_runs(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- A claim of one job makes jobs of a whole run, so they are short.
+    insert into pgq.job_run (
+        queue_id,
+        visible_at,
+        run_id,
+        partition_id,
+        first_offset,
+        expires_at,
+        segment,
+        jobs,
+        places
+    )
+    select
+        _add_runs.queue_id,
+        _add_runs.visible_at,
+        nextval('pgq.job_id'),
+        _add_runs.partition_id,
+        r.first_offset,
+        _add_runs.expires_at,
+        _add_runs.segment,
+        r.jobs,
+        case when r.last_place >= r.jobs then r.places end
+    from (
+        select
+            _add_runs.offsets[1] + p.piece * 100 as first_offset,
+            count(*)::integer as jobs,
+            max(p.place) as last_place,
+            array_agg(p.place order by p.place) as places
+        from (
+            select
+                (o.log_offset - _add_runs.offsets[1]) / 100 as piece,
+                ((o.log_offset - _add_runs.offsets[1]) % 100)::smallint as place
+            from unnest(_add_runs.offsets) as o (log_offset)
+        ) as p
+        group by p.piece
+        order by p.piece
+    ) as r;
+end
+$$;
+
+comment on function pgq._add_runs(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'Adds jobs as _point_jobs does, but in runs of up to 100 messages.';

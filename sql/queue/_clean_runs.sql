@@ -1,0 +1,43 @@
+create function pgq._clean_runs(moment timestamptz, max_jobs integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _clean_runs.max_jobs;
+    removed bigint;
+begin
+    -- They expire as jobs.
+    for run in
+        select r.*
+        from pgq.job_run as r
+        where r.expires_at <= _clean_runs.moment
+        limit _clean_runs.max_jobs
+        for update skip locked
+    loop
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+        exit when wanted <= 0;
+    end loop;
+
+    -- A publish that was in progress when the queue was dropped.
+    delete from pgq.job_run as r
+    where (r.queue_id, r.visible_at, r.run_id) in (
+        select s.queue_id, s.visible_at, s.run_id
+        from pgq.job_run as s
+        where not exists (select from pgq.queue as q where q.queue_id = s.queue_id)
+        limit _clean_runs.max_jobs
+    );
+    get diagnostics removed = row_count;
+
+    return wanted <= 0 or removed = _clean_runs.max_jobs;
+end
+$$;
+
+comment on function pgq._clean_runs(timestamptz, integer) is
+'The part of cleanup that makes jobs of runs that are past the job_ttl of their queue, and removes
+those of dropped queues; true when there is more to do.';

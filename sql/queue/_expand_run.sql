@@ -1,0 +1,35 @@
+create function pgq._expand_run(run pgq.job_run)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.job_run as r
+    where r.queue_id = (_expand_run.run).queue_id
+        and r.visible_at = (_expand_run.run).visible_at
+        and r.run_id = (_expand_run.run).run_id;
+
+    -- They become due when the run was: no floor has risen above it, see _raise_floor.
+    perform pgq._point_jobs(
+        (_expand_run.run).queue_id,
+        (_expand_run.run).partition_id,
+        (_expand_run.run).segment,
+        array(
+            select (_expand_run.run).first_offset + p.place
+            from unnest(
+                coalesce(
+                    (_expand_run.run).places,
+                    array(select generate_series(0, (_expand_run.run).jobs - 1)::smallint)
+                )
+            ) as p (place)
+        ),
+        (_expand_run.run).visible_at,
+        (_expand_run.run).expires_at
+    );
+end
+$$;
+
+comment on function pgq._expand_run(pgq.job_run) is
+'Makes jobs of a run, whose row the caller has locked, in the order of their messages.';

@@ -1,0 +1,77 @@
+create function pgq._expand_runs(
+    queue_id bigint,
+    max_jobs integer,
+    moment timestamptz,
+    most_attempts integer,
+    floor_time timestamptz,
+    floor_id bigint
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _expand_runs.max_jobs;
+begin
+    select r.*
+    into run
+    from pgq.job_run as r
+    where r.queue_id = _expand_runs.queue_id
+        and r.visible_at >= _expand_runs.floor_time
+        and r.visible_at <= _expand_runs.moment
+        and (r.expires_at is null or r.expires_at > _expand_runs.moment)
+    order by r.visible_at, r.run_id
+    limit 1;
+
+    if run.run_id is null then
+        return;
+    end if;
+
+    -- Jobs that are due earlier go first. They are locked here, since those that another claim has
+    -- do not count; the claim takes them then.
+    select wanted - count(*)
+    into wanted
+    from (
+        select
+        from pgq.job as k
+        where k.queue_id = _expand_runs.queue_id
+            and k.priority = 0
+            and (k.visible_at, k.job_id) >= (_expand_runs.floor_time, _expand_runs.floor_id)
+            and k.visible_at <= run.visible_at
+            and (k.expires_at is null or k.expires_at > _expand_runs.moment)
+            and k.attempt < coalesce(k.max_attempts, _expand_runs.most_attempts)
+        order by k.visible_at, k.job_id
+        limit _expand_runs.max_jobs
+        for update skip locked
+    ) as j;
+
+    run.visible_at := _expand_runs.floor_time;
+    run.run_id := 0;
+    while wanted > 0 loop
+        -- What another claim has locked it makes jobs of, unless it is rolled back.
+        select r.*
+        into run
+        from pgq.job_run as r
+        where r.queue_id = _expand_runs.queue_id
+            and (r.visible_at, r.run_id) > (run.visible_at, run.run_id)
+            and r.visible_at <= _expand_runs.moment
+            and (r.expires_at is null or r.expires_at > _expand_runs.moment)
+        order by r.visible_at, r.run_id
+        limit 1
+        for update skip locked;
+
+        exit when run.run_id is null;
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+    end loop;
+end
+$$;
+
+comment on function pgq._expand_runs(
+    bigint, integer, timestamptz, integer, timestamptz, bigint
+) is
+'Makes jobs of so many runs of a queue as a claim of max_jobs needs: of those that are due before
+the jobs that it would get otherwise. Called with what the claim has read.';

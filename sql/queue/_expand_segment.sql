@@ -1,0 +1,39 @@
+create function pgq._expand_segment(
+    segment integer,
+    queue_id bigint,
+    partition_id bigint,
+    max_jobs integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _expand_segment.max_jobs;
+begin
+    for run in
+        select r.*
+        from pgq.job_run as r
+        where r.segment = _expand_segment.segment
+            and (_expand_segment.queue_id is null or r.queue_id = _expand_segment.queue_id)
+            and (
+                _expand_segment.partition_id is null
+                or r.partition_id = _expand_segment.partition_id
+            )
+        limit _expand_segment.max_jobs
+        for update skip locked
+    loop
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+        exit when wanted <= 0;
+    end loop;
+end
+$$;
+
+comment on function pgq._expand_segment(integer, bigint, bigint, integer) is
+'Makes jobs of runs whose payloads stand in a segment: of one queue or of all, stored under one
+partition_id or any. It stops behind max_jobs.';

@@ -1,0 +1,44 @@
+create function pgq._point_jobs(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority
+    )
+    select
+        nextval('pgq.job_id'),
+        _point_jobs.queue_id,
+        _point_jobs.partition_id,
+        o.log_offset,
+        _point_jobs.expires_at,
+        _point_jobs.visible_at,
+        _point_jobs.segment,
+        0,
+        0
+    from unnest(_point_jobs.offsets) as o (log_offset);
+end
+$$;
+
+comment on function pgq._point_jobs(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'Adds jobs to a queue whose payloads are stored already, in the order of the array.';

@@ -1,0 +1,77 @@
+create function pgq._point_ordered(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    keys text[];
+    free text[];
+    turns boolean[];
+    ids bigint[];
+begin
+    -- A long key must not undo the publish: those that begin alike are one.
+    -- for the leaf: _point_ordered.segment
+    select array_agg(left(m.key, 255) order by m.log_offset)
+    from pgq.message_{leaf} as m
+    where m.partition_id = {_point_ordered.partition_id}
+        and m.log_offset = any({_point_ordered.offsets})
+    into keys;
+    -- end of the leaf
+
+    -- Before the ids are taken.
+    free := pgq._join_order(_point_ordered.queue_id, keys);
+    ids := array(
+        select nextval('pgq.job_id')
+        from generate_series(1, cardinality(keys))
+    );
+    turns := pgq._turns(_point_ordered.queue_id, keys, free, null);
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        ordered_key,
+        due_at
+    )
+    select
+        b.job_id,
+        _point_ordered.queue_id,
+        _point_ordered.partition_id,
+        b.log_offset,
+        _point_ordered.expires_at,
+        case when b.waits then 'infinity' else _point_ordered.visible_at end,
+        _point_ordered.segment,
+        0,
+        0,
+        b.ordered_key,
+        case when b.waits then _point_ordered.visible_at end
+    from (
+        select
+            unnest(ids) as job_id,
+            unnest(_point_ordered.offsets) as log_offset,
+            unnest(keys) as ordered_key,
+            unnest(turns) as waits
+    ) as b;
+end
+$$;
+
+comment on function pgq._point_ordered(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'What _point_jobs does for an ordered queue: the offsets, in ascending order, are those of messages
+in one segment, whose keys say which of them wait for another.';

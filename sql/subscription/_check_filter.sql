@@ -1,0 +1,33 @@
+create function pgq._check_filter(filter jsonb)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    name text;
+begin
+    if jsonb_typeof(_check_filter.filter) <> 'object' then
+        raise exception 'argument "filter" must be a JSON object'
+            using errcode = '22023',
+                hint = 'It has a list of values for each header, like {"status": ["shipped"]}.';
+    end if;
+
+    select f.key
+    into name
+    from jsonb_each(_check_filter.filter) as f
+    where jsonb_typeof(f.value) <> 'array'
+    limit 1;
+
+    if found then
+        raise exception 'argument "filter" must have a list of values for each header'
+            using errcode = '22023',
+                detail = format('Header "%s" has none.', left(name, 100)),
+                hint = 'Write it like {"status": ["processed", "shipped"]}.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_filter(jsonb) is
+'Refuses a filter that is no JSON object of arrays (22023).';

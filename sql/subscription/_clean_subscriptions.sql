@@ -1,0 +1,31 @@
+create function pgq._clean_subscriptions()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select q.queue_id
+        from pgq.queue as q
+        where q.subscribed
+            and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
+            and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
+        for no key update skip locked
+    loop
+        -- A new statement: subscribe holds the row as well. Publishers who knew a subscription have
+        -- ended before it went.
+        update pgq.queue as q
+        set subscribed = false
+        where q.queue_id = target.queue_id
+            and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
+            and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id);
+    end loop;
+end
+$$;
+
+comment on function pgq._clean_subscriptions() is
+'The part of cleanup that lets claims look for runs no more in queues without subscriptions.';

@@ -1,0 +1,98 @@
+create function pgq._deliver(
+    partition_id bigint,
+    segment integer,
+    first_offset bigint,
+    last_offset bigint
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    matched bigint[];
+    -- The caller has stored the messages, and so has its transaction id: the floor relies on it.
+    moment timestamptz := pgq._clock();
+begin
+    -- Heard when this transaction commits.
+    perform pg_notify('pgq_topic', t.topic)
+    from pgq.partition as p
+    inner join pgq.topic as t on t.topic_id = p.topic_id
+    where p.partition_id = _deliver.partition_id
+        and t.notify;
+
+    for target in
+        select
+            s.filter,
+            s.routing_regex,
+            q.queue_id,
+            q.queue,
+            q.notify,
+            q.ordered,
+            moment + q.delay as visible_at,
+            moment + q.job_ttl as expires_at
+        from pgq.partition as p
+        inner join pgq.subscription as s on s.topic_id = p.topic_id
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where p.partition_id = _deliver.partition_id
+        order by q.queue_id
+    loop
+        if target.filter is null and target.routing_regex is null then
+            matched := array(select generate_series(_deliver.first_offset, _deliver.last_offset));
+        else
+            -- for the leaf: _deliver.segment
+            select array_agg(m.log_offset order by m.log_offset)
+            from pgq.message_{leaf} as m
+            where m.partition_id = {_deliver.partition_id}
+                and m.log_offset between {_deliver.first_offset} and {_deliver.last_offset}
+                and pgq._matches(m.headers, {target.filter}, {target.routing_regex})
+            into matched;
+            -- end of the leaf
+
+            continue when matched is null;
+        end if;
+
+        -- A row for each job takes almost four times the space of a run in the log of the server
+        -- when there are four of them.
+        if target.ordered then
+            perform pgq._point_ordered(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        elsif cardinality(matched) < 4 then
+            perform pgq._point_jobs(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        else
+            perform pgq._add_runs(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        end if;
+
+        if target.notify then
+            perform pg_notify('pgq_queue', target.queue);
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._deliver(bigint, integer, bigint, bigint) is
+'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
+row it has locked: notifies, and adds a job that points at the message to each queue whose
+subscription it matches.';

@@ -1,0 +1,21 @@
+create function pgq._fail_unknown_subscription(subscription text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _fail_unknown_subscription.subscription is null then
+        raise exception 'argument "subscription" must not be null'
+            using errcode = '22004';
+    end if;
+    raise exception 'unknown subscription "%"', _fail_unknown_subscription.subscription
+        using errcode = 'MQ011',
+            hint = 'Create it with pgq.subscribe, or see pgq.list_subscriptions for those that '
+                'exist.';
+end
+$$;
+
+comment on function pgq._fail_unknown_subscription(text) is
+'Raises MQ011, or 22004 when no name was given.';

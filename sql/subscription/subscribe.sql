@@ -1,0 +1,158 @@
+create function pgq.subscribe(
+    subscription text,
+    topic text,
+    queue text,
+    filter jsonb default null,
+    routing_key text default null
+)
+returns setof pgq.subscription_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    existing pgq.subscription_info;
+    regex text;
+    target pgq.topic;
+    target_id bigint;
+begin
+    perform pgq._check_name('subscription', subscribe.subscription collate "C");
+    perform pgq._check_filter(subscribe.filter);
+    regex := pgq._routing_regex(subscribe.routing_key collate "C");
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._subscription_info(subscribe.subscription collate "C") as i;
+
+    if existing.subscription is not null then
+        -- An old snapshot may show one that is gone since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.subscription as s
+            where s.subscription = subscribe.subscription collate "C"
+            for key share;
+        end if;
+
+        if subscribe.topic is null then
+            perform pgq._fail_unknown_topic(subscribe.topic);
+        end if;
+        if subscribe.queue is null then
+            perform pgq._fail_unknown_queue(subscribe.queue);
+        end if;
+
+        perform pgq._check_settings_equal(
+            'subscription',
+            subscribe.subscription,
+            jsonb_build_object(
+                'topic', subscribe.topic,
+                'queue', subscribe.queue,
+                'filter', subscribe.filter::text,
+                'routing_key', subscribe.routing_key
+            ),
+            null,
+            to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text)
+        );
+        return next existing;
+        return;
+    end if;
+
+    -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
+    -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
+    -- too, for whoever adds partitions by such a one.
+    perform pgq._check_topic(subscribe.topic collate "C");
+    perform pgq._check_queue(subscribe.queue collate "C");
+    target := pgq._lock_topic(subscribe.topic collate "C");
+
+    loop
+        update pgq.queue as q
+        set subscribed = true
+        where q.queue = subscribe.queue collate "C"
+        returning q.queue_id
+        into target_id;
+
+        exit when target_id is not null;
+        perform pgq._check_queue(subscribe.queue collate "C");
+    end loop;
+
+    insert into pgq.subscription (
+        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at
+    )
+    values (
+        subscribe.subscription,
+        target.topic_id,
+        target_id,
+        subscribe.filter,
+        subscribe.routing_key,
+        regex,
+        pgq._clock()
+    )
+    on conflict do nothing;
+
+    if not found then
+        if exists (
+            select
+            from pgq.subscription as s
+            where s.subscription = subscribe.subscription collate "C"
+        ) then
+            -- Another transaction has made it in the meantime.
+            return query
+            select c.*
+            from pgq.subscribe(
+                subscribe.subscription,
+                subscribe.topic,
+                subscribe.queue,
+                subscribe.filter,
+                subscribe.routing_key
+            ) as c;
+            return;
+        end if;
+
+        raise exception 'queue "%" is subscribed to topic "%" already',
+            subscribe.queue, subscribe.topic
+            using errcode = 'MQ005',
+                detail = (
+                    select format('By the subscription "%s".', s.subscription)
+                    from pgq.subscription as s
+                    where s.topic_id = target.topic_id
+                        and s.queue_id = target_id
+                ),
+                hint = 'Remove that one with pgq.unsubscribe first.';
+    end if;
+
+    update pgq.partition as p
+    set followed = true
+    where p.topic_id = target.topic_id;
+
+    update pgq.topic as t
+    set updated_at = t.updated_at
+    where t.topic_id = target.topic_id;
+
+    return query
+    select i.*
+    from pgq._subscription_info(subscribe.subscription collate "C") as i;
+end
+$$;
+
+comment on function pgq.subscribe(text, text, text, jsonb, text) is
+'Has a queue get a job for each message of a topic; one that exists has to have what is given.
+It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message
+to the topic adds a job to the queue, in the same transaction. The job has the content, key, headers
+and time of the message, which is not copied; its delay and job_ttl are those of the queue. filter:
+for names of headers the values that each may have, like {"status": ["processed", "shipped"]}; a
+message must have all of these headers, each with one of its values, which are compared as JSON (1
+and 1.0 are equal, 1 and "1" are not); {} takes all messages. routing_key: a pattern of AMQP for the
+header routing_key, 1 to 255 bytes long: words with dots between them, where * stands for one word
+and # for any number of them, none included; a message without that header does not match. With
+both, both have to match. A queue can be subscribed to a topic once, and to several topics. It waits
+for transactions that publish to the topic: then each message that is published after this call has
+committed is delivered, and none that was before. Jobs that were finished are kept no longer than
+the messages of the topic.
+Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
+than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
+is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction
+was first (try again).';

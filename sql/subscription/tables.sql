@@ -1,0 +1,24 @@
+create table pgq.subscription (
+    subscription text collate "C" primary key,
+    topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
+    queue_id bigint not null references pgq.queue (queue_id) on delete cascade,
+    filter jsonb,
+    routing_key text collate "C",
+    routing_regex text collate "C",
+    created_at timestamptz not null,
+    unique (topic_id, queue_id)
+);
+
+create index subscription_queue on pgq.subscription (queue_id);
+
+comment on table pgq.subscription is
+'Topics whose messages become jobs of a queue.
+A publisher reads it behind the lock of its partition; who changes it writes all partitions of the
+topic.';
+comment on column pgq.subscription.subscription is 'Its name.';
+comment on column pgq.subscription.filter is
+'For names of headers the values that each may have; null: any message.';
+comment on column pgq.subscription.routing_key is
+'The pattern that the header routing_key has to match; null: any message.';
+comment on column pgq.subscription.routing_regex is 'The same as a regular expression.';
+comment on column pgq.subscription.created_at is 'When it was made.';

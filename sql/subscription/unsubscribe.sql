@@ -1,0 +1,52 @@
+create function pgq.unsubscribe(subscription text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    loop
+        select s.topic_id
+        into target_id
+        from pgq.subscription as s
+        where s.subscription = unsubscribe.subscription collate "C";
+
+        if target_id is null then
+            perform pgq._fail_unknown_subscription(unsubscribe.subscription collate "C");
+        end if;
+
+        -- As in subscribe. Publishers that know it end before it is gone.
+        perform
+        from pgq.partition as p
+        where p.topic_id = target_id
+        order by p.partition
+        for update;
+
+        delete from pgq.subscription as s
+        where s.subscription = unsubscribe.subscription collate "C"
+            and s.topic_id = target_id;
+
+        -- Else it went while this call waited, and there may be another one of its name.
+        exit when found;
+    end loop;
+
+    update pgq.partition as p
+    set followed = t.notify or exists (
+        select from pgq.subscription as s where s.topic_id = t.topic_id
+    )
+    from pgq.topic as t
+    where p.topic_id = target_id
+        and t.topic_id = p.topic_id;
+end
+$$;
+
+comment on function pgq.unsubscribe(text) is
+'Ends a subscription; the jobs that it has made stay.
+It waits for transactions that publish to the topic.
+Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
+when another transaction was first (try again).';

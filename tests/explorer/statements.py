@@ -1,0 +1,26 @@
+"""The statements of calls."""
+
+from __future__ import annotations
+
+from explorer.draw import Arguments
+from explorer.script import written
+
+__all__ = ["sql_of"]
+
+OWN = {
+    "look": "select count(*) from pg_class where relname = 'topic'",
+    "move_clock": "select setval('public.clock_offset', (select last_value from"
+    " public.clock_offset) + {seconds} * 1000000::bigint)",
+    "claim_followed": "select * from pgq.claim_job('followers', {max_jobs}, {lease})",
+    "fill_journal": "select * from public.fill_journal({topic}, {consumer_group}, {partition})",
+}
+
+
+def sql_of(name: str, arguments: Arguments) -> str:
+    """The statement of a call; all arguments are known by now."""
+    texts = {key: written(value) for key, value in arguments.items() if key not in "*#"}
+    if name in OWN:
+        return OWN[name].format(**texts)
+    listed = ", ".join(f"{key} => {text}" for key, text in texts.items())
+    function = name.removesuffix("_unique").removesuffix("_poison")
+    return f"select * from pgq.{function}({listed})"

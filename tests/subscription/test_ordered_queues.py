@@ -1,0 +1,72 @@
+"""A topic whose messages become jobs of an ordered queue."""
+
+from __future__ import annotations
+
+from support.queue import ack, claim, claim_one, new_queue, stats
+from support.session import Connect, Session, new_name
+from support.subscription import publish_many, subscribe
+from support.waiting import blocked, results
+
+
+def followed_by_ordered(session: Session) -> tuple[str, str]:
+    topic, queue = new_name("topic"), new_queue(session, ordered=True)
+    session.create_topic(topic=topic, partitions=2)
+    subscribe(session, topic, queue)
+    return topic, queue
+
+
+def test_one_of_a_key_at_a_time(connection: Session) -> None:
+    """Of a batch and of single messages, in the order of the messages; without a key all at once."""
+    topic, queue = followed_by_ordered(connection)
+    keys = ["a", "b", "a", None, "b", "a", None]
+    publish_many(connection, topic, len(keys), keys=keys)
+    connection.publish(topic=topic, payload=7, key="a")
+    assert stats(connection, queue) == {"ready": 4, "waiting": 4}
+    came: dict[str | None, list[int]] = {"a": [], "b": [], None: []}
+    while jobs := claim(connection, queue, 10):
+        of_keys = [job.key for job in jobs if job.key is not None]
+        assert len(of_keys) == len({*of_keys})
+        for job in jobs:
+            came[job.key].append(job.payload)
+            assert ack(connection, job)
+    assert came == {"a": [0, 2, 5, 7], "b": [1, 4], None: [3, 6]}
+
+
+def test_a_key_that_is_too_long(connection: Session) -> None:
+    """It does not undo the publish."""
+    topic, queue = followed_by_ordered(connection)
+    key = "k" * 300
+    publish_many(connection, topic, 2, keys=[key, key])
+    first = claim_one(connection, queue)
+    assert (first.key, first.payload) == (key, 0)
+    assert claim(connection, queue, 5) == []
+    assert ack(connection, first)
+    assert claim_one(connection, queue).payload == 1
+
+
+def test_a_publish_that_is_open(connect: Connect, connection: Session) -> None:
+    """Its job comes up when it has committed, though the one before ended meanwhile."""
+    topic, queue = followed_by_ordered(connection)
+    connection.publish(topic=topic, payload=1, key="a")
+    first = claim_one(connection, queue)
+    writer = connect()
+    writer.publish(topic=topic, payload=2, key="a")
+    assert ack(connection, first)
+    assert claim(connection, queue, 5) == []
+    writer.commit()
+    assert claim_one(connection, queue).payload == 2
+
+
+def test_an_enqueue_waits_for_a_publish(connect: Connect, connection: Session) -> None:
+    """Of the same key."""
+    topic, queue = followed_by_ordered(connection)
+    writer, other = connect(), connect(autocommit=True)
+    writer.publish(topic=topic, payload=1, key="a")
+    adding = blocked(connection, other, lambda: other.enqueue(queue=queue, payload=2, key="a"))
+    writer.commit()
+    results([adding])
+    first = claim_one(connection, queue)
+    assert first.payload == 1
+    assert claim(connection, queue, 5) == []
+    assert ack(connection, first)
+    assert claim_one(connection, queue).payload == 2
