@@ -4104,7 +4104,11 @@ begin
             or _check_rate_limit.settings.rate_burst is not null
         )
     then
-        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
+        raise exception 'argument "%" must come with "rate_limit"',
+            case
+                when _check_rate_limit.settings.rate_interval is not null then 'rate_interval'
+                else 'rate_burst'
+            end
             using errcode = '22023';
     end if;
 end
@@ -4665,9 +4669,9 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
-max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
-lowered max_attempts already become dead letters, but for those that were enqueued with one of their
-own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
+max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts
+from the next claim. Jobs that have had a lowered max_attempts already become dead letters, but for
+those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
 it. Where there was no retention before, what is finished is kept for the new one from now on. A new
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. A max_leased below what is leased takes no job
@@ -5191,7 +5195,9 @@ declare
     name text := 'pgq.room_' || _check_room.queue_id;
     -- What this session counted last: by which max_unfinished, up to which id there is room, when,
     -- and how many microseconds it took. It is a hint: no transaction and no other session sees it.
-    note numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ');
+    note numeric[] := string_to_array(
+        nullif(current_setting(name, true), ''), ' '
+    )::numeric[];
     age numeric;
     unfinished bigint;
 begin
@@ -6401,7 +6407,7 @@ comment on function pgq._free_claimed(bigint[]) is
 'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
 claimed.';
 
-create function pgq._claim_state(queue_id bigint)
+create function pgq._claims_so_far(queue_id bigint)
 returns pgq.claim_count
 language plpgsql
 volatile
@@ -6417,12 +6423,12 @@ begin
     select c.*
     into state
     from pgq.claim_count as c
-    where c.queue_id = _claim_state.queue_id
+    where c.queue_id = _claims_so_far.queue_id
     order by c.seq desc
     limit 1;
 
     if state.queue_id is null then
-        state.queue_id := _claim_state.queue_id;
+        state.queue_id := _claims_so_far.queue_id;
         state.seq := 0;
         state.first_seq := 1;
         state.leased := 0;
@@ -6431,7 +6437,7 @@ begin
     select q.*
     into limits
     from pgq.queue as q
-    where q.queue_id = _claim_state.queue_id;
+    where q.queue_id = _claims_so_far.queue_id;
 
     -- Whole numbers, so nothing is lost however often it is added.
     if limits.rate_limit is not null then
@@ -6460,9 +6466,9 @@ begin
 end
 $$;
 
-revoke all on function pgq._claim_state from public;
+revoke all on function pgq._claims_so_far from public;
 
-comment on function pgq._claim_state(bigint) is
+comment on function pgq._claims_so_far(bigint) is
 'What a queue has handed out, and what its rate_limit allows now. The caller has its claim_lock.';
 
 create function pgq._write_claims(state pgq.claim_count, job_ids bigint[], anew boolean)
@@ -6553,7 +6559,7 @@ begin
     into most, limited
     from pgq.queue as q
     where q.queue_id = _allowed_claims.queue_id;
-    state := pgq._claim_state(_allowed_claims.queue_id);
+    state := pgq._claims_so_far(_allowed_claims.queue_id);
 
     if limited then
         allowed := least(allowed, trunc(state.credit / state.job_cost));
@@ -6649,7 +6655,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    state pgq.claim_count := pgq._claim_state(_note_claims.queue_id);
+    state pgq.claim_count := pgq._claims_so_far(_note_claims.queue_id);
 begin
     -- It may be less than was allowed: the limits may have been changed since.
     if state.credit is not null then

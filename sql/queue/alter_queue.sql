@@ -202,9 +202,9 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
-max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts from the next claim. Jobs that have had a
-lowered max_attempts already become dead letters, but for those that were enqueued with one of their
-own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
+max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts
+from the next claim. Jobs that have had a lowered max_attempts already become dead letters, but for
+those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
 it. Where there was no retention before, what is finished is kept for the new one from now on. A new
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. A max_leased below what is leased takes no job

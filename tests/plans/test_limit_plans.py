@@ -80,9 +80,7 @@ def test_a_claim_reads_what_it_hands_out(loaded: Loaded, known_since: str) -> No
         assert reader.call("claim_job", queue="few", max_jobs=10) == []
         assert reader.last.entries < 10 * LEASED
         assert not reader.last.scanned
-    reader.call(
-        "ack_batch", job_ids=[job.job_id for job in full], lease_token=full[0].lease_token
-    )
+    reader.call("ack_batch", job_ids=[job.job_id for job in full], lease_token=full[0].lease_token)
 
 
 def test_an_enqueue_counts_seldom(loaded: Loaded) -> None:

@@ -77,6 +77,8 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
     ):
         found["create_queue", name] = {"queue": "new"}
         found["alter_queue", name] = {"queue": "q"}
+    found["create_queue", "rate_interval"] = {"queue": "new", "rate_limit": 1}
+    found["alter_queue", "rate_interval"] = {"queue": "q", "rate_limit": 1}
     return found
 
 
