@@ -69,12 +69,15 @@ from (
     where c.relnamespace = 'pgq'::regnamespace
         and x.grantee <> c.relowner
 ) as k
-where k.name = any ('{_bury, _check_topic_settings, _nack, alter_group, alter_queue, alter_topic, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows, purge_queue, redrive}')
+where k.name = any ('{_bury, _carry_jobs, _check_topic_settings, _has_jobs, _jobs_of_segment, _nack, alter_group, alter_queue, alter_topic, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows, purge_queue, redrive}')
     and (k.grantee <> 0 or k.name <> all ('{}'));
 
 drop view pgq.enqueue_rows;
 drop view pgq.publish_rows;
 
+drop function pgq._has_jobs;
+drop function pgq._carry_jobs;
+drop function pgq._jobs_of_segment;
 drop function pgq.redrive;
 drop function pgq._nack;
 drop function pgq._bury;
@@ -434,6 +437,49 @@ create table pgq.claim_count (
     primary key (queue_id, seq)
 );
 
+-- Subscriptions.
+alter table pgq.partition rename column notify to followed;
+
+alter type pgq._partition_state rename attribute notify to followed;
+
+alter table pgq.queue add column subscribed boolean not null default false;
+
+create table pgq.job_run (
+    queue_id bigint not null,
+    visible_at timestamptz not null,
+    run_id bigint not null,
+    partition_id bigint not null,
+    first_offset bigint not null,
+    expires_at timestamptz,
+    segment integer not null,
+    jobs integer not null,
+    places smallint[],
+    primary key (queue_id, visible_at, run_id)
+)
+with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+create table pgq.subscription (
+    subscription text collate "C" primary key,
+    topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
+    queue_id bigint not null references pgq.queue (queue_id) on delete cascade,
+    filter jsonb,
+    routing_key text collate "C",
+    routing_regex text collate "C",
+    created_at timestamptz not null,
+    unique (topic_id, queue_id)
+);
+
+create index subscription_queue on pgq.subscription (queue_id);
+
+create type pgq.subscription_info as (
+    subscription text,
+    topic text,
+    queue text,
+    filter jsonb,
+    routing_key text,
+    created_at timestamptz
+);
+
 -- ==== sql/
 
 comment on schema pgq is
@@ -606,6 +652,22 @@ comment on column pgq._ended_job.unique_key is 'The key that it frees; null: non
 comment on column pgq._ended_job.ordered_key is
 'The key whose next job may come up; null: none, or the job waited itself.';
 
+comment on type pgq.subscription_info is 'A subscription and its settings.';
+
+comment on column pgq.subscription_info.subscription is 'Its name.';
+
+comment on column pgq.subscription_info.topic is 'The topic whose messages it takes.';
+
+comment on column pgq.subscription_info.queue is 'The queue that gets a job for each of them.';
+
+comment on column pgq.subscription_info.filter is
+'For names of headers the values that each may have; null: any message.';
+
+comment on column pgq.subscription_info.routing_key is
+'The pattern that the header routing_key has to match; null: any message.';
+
+comment on column pgq.subscription_info.created_at is 'When it was made.';
+
 comment on type pgq.schedule_info is 'A schedule and its settings.';
 
 comment on column pgq.schedule_info.schedule is 'Its name.';
@@ -731,6 +793,9 @@ comment on column pgq.former_window.ends_at is
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 
+comment on column pgq.partition.followed is
+'Whether somebody is told of a publish: its topic says notify, or has subscriptions.';
+
 comment on column pgq.consumer_group.max_attempts is
 'Attempts before a message goes to the dead-letter topic; null: no limit.';
 
@@ -819,6 +884,9 @@ comment on column pgq.claim_count.credit is
 
 comment on column pgq.claim_count.refilled_at is 'Up to when that has been added.';
 
+comment on column pgq.queue.subscribed is
+'Whether it may have rows in job_run, at which a claim then looks.';
+
 comment on column pgq.job.last_attempt is
 'Whether this attempt is the last one that was allowed when it was claimed.';
 
@@ -839,6 +907,28 @@ comment on column pgq.job.ordered_key is
 
 comment on column pgq.job.due_at is
 'From when on it may be claimed once it is the first of its ordered_key; null: it does not wait.';
+
+comment on table pgq.job_run is
+'Jobs that were made together and point at messages that follow each other: one row for many jobs,
+which get rows of their own when a claim needs them.';
+
+comment on column pgq.job_run.visible_at is 'From when on they may be claimed.';
+
+comment on column pgq.job_run.run_id is
+'Its id, of the sequence job_id; of two at one time the lower one goes first.';
+
+comment on column pgq.job_run.partition_id is 'Under which partition_id their payloads are stored.';
+
+comment on column pgq.job_run.first_offset is 'The offset of the first payload.';
+
+comment on column pgq.job_run.expires_at is 'From then on none is claimed; null: no such time.';
+
+comment on column pgq.job_run.segment is 'The segment that holds their payloads.';
+
+comment on column pgq.job_run.jobs is 'How many jobs it stands for.';
+
+comment on column pgq.job_run.places is
+'Where their payloads stand, counted from first_offset; null: they have no gaps.';
 
 comment on column pgq.dead_job.unique_key is
 'The key that it had as a job; it takes it again when it is redriven.';
@@ -909,6 +999,23 @@ comment on column pgq.effect.result is 'What it has come to; null: nothing, or n
 
 comment on sequence pgq.effect_walk is
 'Up to which job cleanup has looked for effects of jobs that have ended; it goes round and round.';
+
+comment on table pgq.subscription is
+'Topics whose messages become jobs of a queue.
+A publisher reads it behind the lock of its partition; who changes it writes all partitions of the
+topic.';
+
+comment on column pgq.subscription.subscription is 'Its name.';
+
+comment on column pgq.subscription.filter is
+'For names of headers the values that each may have; null: any message.';
+
+comment on column pgq.subscription.routing_key is
+'The pattern that the header routing_key has to match; null: any message.';
+
+comment on column pgq.subscription.routing_regex is 'The same as a regular expression.';
+
+comment on column pgq.subscription.created_at is 'When it was made.';
 
 comment on table pgq.schedule is
 'What is enqueued or published again and again, and when it is next.
@@ -1042,7 +1149,10 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    lacking text := case _check_settings_equal.kind when 'schedule' then 'none' else 'no limit' end;
+    lacking text := case
+        when _check_settings_equal.kind in ('schedule', 'subscription') then 'none'
+        else 'no limit'
+    end;
     differences text;
 begin
     -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
@@ -1095,13 +1205,17 @@ begin
             _check_settings_equal.kind, _check_settings_equal.name
             using errcode = 'MQ005',
                 detail = format('%s.', differences),
-                hint = format(
-                    'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
-                    case _check_settings_equal.kind
-                        when 'consumer group' then 'group'
-                        else _check_settings_equal.kind
-                    end
-                );
+                hint = case _check_settings_equal.kind
+                    when 'subscription'
+                        then 'Leave a setting out to take it as it is, or unsubscribe first.'
+                    else format(
+                        'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
+                        case _check_settings_equal.kind
+                            when 'consumer group' then 'group'
+                            else _check_settings_equal.kind
+                        end
+                    )
+                end;
     end if;
 end
 $$;
@@ -2670,6 +2784,68 @@ where t.topic = _group_info.topic
     and g.consumer_group = _group_info.consumer_group
 $$;
 
+create or replace function pgq._settle_partitions(topic_id bigint, max_partitions integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    settled integer := 0;
+begin
+    for place in
+        select
+            p.partition_id,
+            t.topic,
+            row(
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.followed
+            )::pgq._partition_state as state
+        from pgq.partition as p
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic_id = coalesce(_settle_partitions.topic_id, t.topic_id)
+            and (
+                p.segment <> c.segment
+                or p.partitions <> t.partitions
+                or p.followed <> (
+                    t.notify
+                    or exists (
+                        select from pgq.subscription as s where s.topic_id = t.topic_id
+                    )
+                )
+            )
+        limit _settle_partitions.max_partitions
+        for no key update of p skip locked
+    loop
+        -- Its keys go by the row of partition 0, so this change comes for all at once. A new
+        -- statement: the topic may have been altered since this one looked.
+        update pgq.partition as p
+        set
+            partitions = t.partitions,
+            ring = pgq._free_ring(p.topic, p.partition, t.partitions),
+            followed = t.notify or exists (
+                select from pgq.subscription as s where s.topic_id = t.topic_id
+            )
+        from pgq.topic as t
+        where p.partition_id = place.partition_id
+            and t.topic_id = p.topic_id;
+
+        perform pgq._enter_segment(place.topic, place.state);
+        settled := settled + 1;
+    end loop;
+
+    return settled;
+end
+$$;
+
 create or replace function pgq._add_partitions(
     topic pgq.topic,
     class pgq.storage_class,
@@ -2691,7 +2867,7 @@ begin
             topic,
             partitions,
             ring,
-            notify,
+            followed,
             segment,
             segment_first_offset,
             segment_entered_at,
@@ -2706,7 +2882,11 @@ begin
             pgq._free_ring(
                 (_add_partitions.topic).topic, n.number, _add_partitions.last_partition + 1
             ),
-            (_add_partitions.topic).notify,
+            (_add_partitions.topic).notify or exists (
+                select
+                from pgq.subscription as s
+                where s.topic_id = (_add_partitions.topic).topic_id
+            ),
             (_add_partitions.class).segment,
             1,
             '-infinity',
@@ -3440,6 +3620,1722 @@ begin
 end
 $$;
 
+create function pgq._point_jobs(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority
+    )
+    select
+        nextval('pgq.job_id'),
+        _point_jobs.queue_id,
+        _point_jobs.partition_id,
+        o.log_offset,
+        _point_jobs.expires_at,
+        _point_jobs.visible_at,
+        _point_jobs.segment,
+        0,
+        0
+    from unnest(_point_jobs.offsets) as o (log_offset);
+end
+$$;
+
+revoke all on function pgq._point_jobs from public;
+
+comment on function pgq._point_jobs(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'Adds jobs to a queue whose payloads are stored already, in the order of the array.';
+
+create function pgq._point_ordered(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    keys text[];
+    free text[];
+    turns boolean[];
+    ids bigint[];
+begin
+    -- A long key must not undo the publish: those that begin alike are one.
+    if _point_ordered.segment = 0 then
+        select array_agg(left(m.key, 255) order by m.log_offset)
+        from pgq.message_0 as m
+        where m.partition_id = _point_ordered.partition_id
+            and m.log_offset = any(_point_ordered.offsets)
+        into keys;
+    elsif _point_ordered.segment = 1 then
+        select array_agg(left(m.key, 255) order by m.log_offset)
+        from pgq.message_1 as m
+        where m.partition_id = _point_ordered.partition_id
+            and m.log_offset = any(_point_ordered.offsets)
+        into keys;
+    elsif _point_ordered.segment <= 3 then
+        if _point_ordered.segment <= 2 then
+            select array_agg(left(m.key, 255) order by m.log_offset)
+            from pgq.message_2 as m
+            where m.partition_id = _point_ordered.partition_id
+                and m.log_offset = any(_point_ordered.offsets)
+            into keys;
+        else
+            select array_agg(left(m.key, 255) order by m.log_offset)
+            from pgq.message_3 as m
+            where m.partition_id = _point_ordered.partition_id
+                and m.log_offset = any(_point_ordered.offsets)
+            into keys;
+        end if;
+    elsif _point_ordered.segment <= 7 then
+        if _point_ordered.segment <= 5 then
+            if _point_ordered.segment <= 4 then
+                select array_agg(left(m.key, 255) order by m.log_offset)
+                from pgq.message_4 as m
+                where m.partition_id = _point_ordered.partition_id
+                    and m.log_offset = any(_point_ordered.offsets)
+                into keys;
+            else
+                select array_agg(left(m.key, 255) order by m.log_offset)
+                from pgq.message_5 as m
+                where m.partition_id = _point_ordered.partition_id
+                    and m.log_offset = any(_point_ordered.offsets)
+                into keys;
+            end if;
+        else
+            if _point_ordered.segment <= 6 then
+                select array_agg(left(m.key, 255) order by m.log_offset)
+                from pgq.message_6 as m
+                where m.partition_id = _point_ordered.partition_id
+                    and m.log_offset = any(_point_ordered.offsets)
+                into keys;
+            else
+                select array_agg(left(m.key, 255) order by m.log_offset)
+                from pgq.message_7 as m
+                where m.partition_id = _point_ordered.partition_id
+                    and m.log_offset = any(_point_ordered.offsets)
+                into keys;
+            end if;
+        end if;
+    elsif _point_ordered.segment <= 15 then
+        if _point_ordered.segment <= 11 then
+            if _point_ordered.segment <= 9 then
+                if _point_ordered.segment <= 8 then
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_8 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                else
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_9 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                end if;
+            else
+                if _point_ordered.segment <= 10 then
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_10 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                else
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_11 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                end if;
+            end if;
+        else
+            if _point_ordered.segment <= 13 then
+                if _point_ordered.segment <= 12 then
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_12 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                else
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_13 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                end if;
+            else
+                if _point_ordered.segment <= 14 then
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_14 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                else
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_15 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select array_agg(left(m.key, 255) order by m.log_offset)
+            from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset = any($2)
+        $leaf$, _point_ordered.segment)
+        into keys
+        using _point_ordered.partition_id, _point_ordered.offsets;
+    end if;
+
+    -- Before the ids are taken.
+    free := pgq._join_order(_point_ordered.queue_id, keys);
+    ids := array(
+        select nextval('pgq.job_id')
+        from generate_series(1, cardinality(keys))
+    );
+    turns := pgq._turns(_point_ordered.queue_id, keys, free, null);
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        ordered_key,
+        due_at
+    )
+    select
+        b.job_id,
+        _point_ordered.queue_id,
+        _point_ordered.partition_id,
+        b.log_offset,
+        _point_ordered.expires_at,
+        case when b.waits then 'infinity' else _point_ordered.visible_at end,
+        _point_ordered.segment,
+        0,
+        0,
+        b.ordered_key,
+        case when b.waits then _point_ordered.visible_at end
+    from (
+        select
+            unnest(ids) as job_id,
+            unnest(_point_ordered.offsets) as log_offset,
+            unnest(keys) as ordered_key,
+            unnest(turns) as waits
+    ) as b;
+end
+$$;
+
+revoke all on function pgq._point_ordered from public;
+
+comment on function pgq._point_ordered(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'What _point_jobs does for an ordered queue: the offsets, in ascending order, are those of messages
+in one segment, whose keys say which of them wait for another.';
+
+create function pgq._add_runs(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- A claim of one job makes jobs of a whole run, so they are short.
+    insert into pgq.job_run (
+        queue_id,
+        visible_at,
+        run_id,
+        partition_id,
+        first_offset,
+        expires_at,
+        segment,
+        jobs,
+        places
+    )
+    select
+        _add_runs.queue_id,
+        _add_runs.visible_at,
+        nextval('pgq.job_id'),
+        _add_runs.partition_id,
+        r.first_offset,
+        _add_runs.expires_at,
+        _add_runs.segment,
+        r.jobs,
+        case when r.last_place >= r.jobs then r.places end
+    from (
+        select
+            _add_runs.offsets[1] + p.piece * 100 as first_offset,
+            count(*)::integer as jobs,
+            max(p.place) as last_place,
+            array_agg(p.place order by p.place) as places
+        from (
+            select
+                (o.log_offset - _add_runs.offsets[1]) / 100 as piece,
+                ((o.log_offset - _add_runs.offsets[1]) % 100)::smallint as place
+            from unnest(_add_runs.offsets) as o (log_offset)
+        ) as p
+        group by p.piece
+        order by p.piece
+    ) as r;
+end
+$$;
+
+revoke all on function pgq._add_runs from public;
+
+comment on function pgq._add_runs(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'Adds jobs as _point_jobs does, but in runs of up to 100 messages.';
+
+create function pgq._expand_run(run pgq.job_run)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.job_run as r
+    where r.queue_id = (_expand_run.run).queue_id
+        and r.visible_at = (_expand_run.run).visible_at
+        and r.run_id = (_expand_run.run).run_id;
+
+    -- They become due when the run was: no floor has risen above it, see _raise_floor.
+    perform pgq._point_jobs(
+        (_expand_run.run).queue_id,
+        (_expand_run.run).partition_id,
+        (_expand_run.run).segment,
+        array(
+            select (_expand_run.run).first_offset + p.place
+            from unnest(
+                coalesce(
+                    (_expand_run.run).places,
+                    array(select generate_series(0, (_expand_run.run).jobs - 1)::smallint)
+                )
+            ) as p (place)
+        ),
+        (_expand_run.run).visible_at,
+        (_expand_run.run).expires_at
+    );
+end
+$$;
+
+revoke all on function pgq._expand_run from public;
+
+comment on function pgq._expand_run(pgq.job_run) is
+'Makes jobs of a run, whose row the caller has locked, in the order of their messages.';
+
+create function pgq._fail_unknown_subscription(subscription text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _fail_unknown_subscription.subscription is null then
+        raise exception 'argument "subscription" must not be null'
+            using errcode = '22004';
+    end if;
+    raise exception 'unknown subscription "%"', _fail_unknown_subscription.subscription
+        using errcode = 'MQ011',
+            hint = 'Create it with pgq.subscribe, or see pgq.list_subscriptions for those that '
+                'exist.';
+end
+$$;
+
+revoke all on function pgq._fail_unknown_subscription from public;
+
+comment on function pgq._fail_unknown_subscription(text) is
+'Raises MQ011, or 22004 when no name was given.';
+
+create function pgq._check_filter(filter jsonb)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    name text;
+begin
+    if jsonb_typeof(_check_filter.filter) <> 'object' then
+        raise exception 'argument "filter" must be a JSON object'
+            using errcode = '22023',
+                hint = 'It has a list of values for each header, like {"status": ["shipped"]}.';
+    end if;
+
+    select f.key
+    into name
+    from jsonb_each(_check_filter.filter) as f
+    where jsonb_typeof(f.value) <> 'array'
+    limit 1;
+
+    if found then
+        raise exception 'argument "filter" must have a list of values for each header'
+            using errcode = '22023',
+                detail = format('Header "%s" has none.', left(name, 100)),
+                hint = 'Write it like {"status": ["processed", "shipped"]}.';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_filter from public;
+
+comment on function pgq._check_filter(jsonb) is
+'Refuses a filter that is no JSON object of arrays (22023).';
+
+create function pgq._routing_regex(routing_key text)
+returns text
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    word text;
+    regex text := '^';
+    -- How many stars, and whether any #, since the last word: in whatever order they stand, they
+    -- mean the same. So there is one expression for all, in which nothing is repeated twice.
+    stars integer := 0;
+    hash boolean := false;
+begin
+    if _routing_regex.routing_key is null then
+        return null;
+    end if;
+    if octet_length(_routing_regex.routing_key) not between 1 and 255 then
+        raise exception 'argument "routing_key" must have 1 to 255 bytes'
+            using errcode = '22023';
+    end if;
+
+    -- Each word has a dot in front, in the key as well, so that no word and an empty one differ.
+    foreach word in array string_to_array(_routing_regex.routing_key, '.') || null::text loop
+        case word
+            when '*' then
+                stars := stars + 1;
+            when '#' then
+                hash := true;
+            else
+                regex := regex
+                    || repeat('\.[^.]*', stars)
+                    || case when hash then '(?:\.[^.]*)*' else '' end;
+                stars := 0;
+                hash := false;
+                if word is not null then
+                    regex := regex
+                        || '\.'
+                        || regexp_replace(word, '([][\\.+*?^$(){}|])', '\\\1', 'g');
+                end if;
+        end case;
+    end loop;
+
+    return regex || '$';
+end
+$$;
+
+revoke all on function pgq._routing_regex from public;
+
+comment on function pgq._routing_regex(text) is
+'A routing pattern of AMQP as a regular expression for a routing key with a dot in front of each
+word; null for null. Refuses an empty one and one that is too long (22023).';
+
+create function pgq._matches(headers jsonb, filter jsonb, routing_regex text)
+returns boolean
+language sql
+immutable
+parallel safe
+as $$
+select coalesce(
+    (
+        _matches.filter is null
+        or not exists (
+            select
+            from jsonb_each(_matches.filter) as f
+            where not exists (
+                select
+                from jsonb_array_elements(f.value) as v
+                where v.value = _matches.headers -> f.key
+            )
+        )
+    )
+    and (
+        _matches.routing_regex is null
+        or case
+            when _matches.headers ->> 'routing_key' = '' then ''
+            else '.' || (_matches.headers ->> 'routing_key')
+        end ~ _matches.routing_regex collate "C"
+    ),
+    false
+)
+$$;
+
+revoke all on function pgq._matches from public;
+
+comment on function pgq._matches(jsonb, jsonb, text) is
+'Whether headers are what a filter and a routing pattern ask for. It raises no error, whatever the
+headers are.';
+
+create function pgq._subscription_info(subscription text)
+returns setof pgq.subscription_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select
+    s.subscription,
+    t.topic,
+    q.queue,
+    s.filter,
+    s.routing_key,
+    s.created_at
+from pgq.subscription as s
+inner join pgq.topic as t on t.topic_id = s.topic_id
+inner join pgq.queue as q on q.queue_id = s.queue_id
+where s.subscription = _subscription_info.subscription
+$$;
+
+revoke all on function pgq._subscription_info from public;
+
+comment on function pgq._subscription_info(text) is
+'A subscription and its settings; no row when there is none of that name.';
+
+create function pgq.subscribe(
+    subscription text,
+    topic text,
+    queue text,
+    filter jsonb default null,
+    routing_key text default null
+)
+returns setof pgq.subscription_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    existing pgq.subscription_info;
+    regex text;
+    target pgq.topic;
+    target_id bigint;
+begin
+    perform pgq._check_name('subscription', subscribe.subscription collate "C");
+    perform pgq._check_filter(subscribe.filter);
+    regex := pgq._routing_regex(subscribe.routing_key collate "C");
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._subscription_info(subscribe.subscription collate "C") as i;
+
+    if existing.subscription is not null then
+        -- An old snapshot may show one that is gone since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.subscription as s
+            where s.subscription = subscribe.subscription collate "C"
+            for key share;
+        end if;
+
+        if subscribe.topic is null then
+            perform pgq._fail_unknown_topic(subscribe.topic);
+        end if;
+        if subscribe.queue is null then
+            perform pgq._fail_unknown_queue(subscribe.queue);
+        end if;
+
+        perform pgq._check_settings_equal(
+            'subscription',
+            subscribe.subscription,
+            jsonb_build_object(
+                'topic', subscribe.topic,
+                'queue', subscribe.queue,
+                'filter', subscribe.filter::text,
+                'routing_key', subscribe.routing_key
+            ),
+            null,
+            to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text)
+        );
+        return next existing;
+        return;
+    end if;
+
+    -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
+    -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
+    -- too, for whoever adds partitions by such a one.
+    perform pgq._check_topic(subscribe.topic collate "C");
+    perform pgq._check_queue(subscribe.queue collate "C");
+    target := pgq._lock_topic(subscribe.topic collate "C");
+
+    loop
+        update pgq.queue as q
+        set subscribed = true
+        where q.queue = subscribe.queue collate "C"
+        returning q.queue_id
+        into target_id;
+
+        exit when target_id is not null;
+        perform pgq._check_queue(subscribe.queue collate "C");
+    end loop;
+
+    insert into pgq.subscription (
+        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at
+    )
+    values (
+        subscribe.subscription,
+        target.topic_id,
+        target_id,
+        subscribe.filter,
+        subscribe.routing_key,
+        regex,
+        pgq._clock()
+    )
+    on conflict do nothing;
+
+    if not found then
+        if exists (
+            select
+            from pgq.subscription as s
+            where s.subscription = subscribe.subscription collate "C"
+        ) then
+            -- Another transaction has made it in the meantime.
+            return query
+            select c.*
+            from pgq.subscribe(
+                subscribe.subscription,
+                subscribe.topic,
+                subscribe.queue,
+                subscribe.filter,
+                subscribe.routing_key
+            ) as c;
+            return;
+        end if;
+
+        raise exception 'queue "%" is subscribed to topic "%" already',
+            subscribe.queue, subscribe.topic
+            using errcode = 'MQ005',
+                detail = (
+                    select format('By the subscription "%s".', s.subscription)
+                    from pgq.subscription as s
+                    where s.topic_id = target.topic_id
+                        and s.queue_id = target_id
+                ),
+                hint = 'Remove that one with pgq.unsubscribe first.';
+    end if;
+
+    update pgq.partition as p
+    set followed = true
+    where p.topic_id = target.topic_id;
+
+    update pgq.topic as t
+    set updated_at = t.updated_at
+    where t.topic_id = target.topic_id;
+
+    return query
+    select i.*
+    from pgq._subscription_info(subscribe.subscription collate "C") as i;
+end
+$$;
+
+revoke all on function pgq.subscribe from public;
+
+comment on function pgq.subscribe(text, text, text, jsonb, text) is
+'Has a queue get a job for each message of a topic; one that exists has to have what is given.
+It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message
+to the topic adds a job to the queue, in the same transaction. The job has the content, key, headers
+and time of the message, which is not copied; its delay and job_ttl are those of the queue. filter:
+for names of headers the values that each may have, like {"status": ["processed", "shipped"]}; a
+message must have all of these headers, each with one of its values, which are compared as JSON (1
+and 1.0 are equal, 1 and "1" are not); {} takes all messages. routing_key: a pattern of AMQP for the
+header routing_key, 1 to 255 bytes long: words with dots between them, where * stands for one word
+and # for any number of them, none included; a message without that header does not match. With
+both, both have to match. A queue can be subscribed to a topic once, and to several topics. It waits
+for transactions that publish to the topic: then each message that is published after this call has
+committed is delivered, and none that was before. Jobs that were finished are kept no longer than
+the messages of the topic.
+Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
+than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
+is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction
+was first (try again).';
+
+create function pgq.unsubscribe(subscription text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    loop
+        select s.topic_id
+        into target_id
+        from pgq.subscription as s
+        where s.subscription = unsubscribe.subscription collate "C";
+
+        if target_id is null then
+            perform pgq._fail_unknown_subscription(unsubscribe.subscription collate "C");
+        end if;
+
+        -- As in subscribe. Publishers that know it end before it is gone.
+        perform
+        from pgq.partition as p
+        where p.topic_id = target_id
+        order by p.partition
+        for update;
+
+        delete from pgq.subscription as s
+        where s.subscription = unsubscribe.subscription collate "C"
+            and s.topic_id = target_id;
+
+        -- Else it went while this call waited, and there may be another one of its name.
+        exit when found;
+    end loop;
+
+    update pgq.partition as p
+    set followed = t.notify or exists (
+        select from pgq.subscription as s where s.topic_id = t.topic_id
+    )
+    from pgq.topic as t
+    where p.topic_id = target_id
+        and t.topic_id = p.topic_id;
+end
+$$;
+
+revoke all on function pgq.unsubscribe from public;
+
+comment on function pgq.unsubscribe(text) is
+'Ends a subscription; the jobs that it has made stay.
+It waits for transactions that publish to the topic.
+Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
+when another transaction was first (try again).';
+
+create function pgq.list_subscriptions()
+returns setof pgq.subscription_info
+language sql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+select i.*
+from pgq.subscription as s
+cross join lateral pgq._subscription_info(s.subscription) as i
+order by s.subscription
+$$;
+
+revoke all on function pgq.list_subscriptions from public;
+
+comment on function pgq.list_subscriptions() is
+'All subscriptions and their settings, by name.';
+
+create function pgq._deliver(
+    partition_id bigint,
+    segment integer,
+    first_offset bigint,
+    last_offset bigint
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    matched bigint[];
+    -- The caller has stored the messages, and so has its transaction id: the floor relies on it.
+    moment timestamptz := pgq._clock();
+begin
+    -- Heard when this transaction commits.
+    perform pg_notify('pgq_topic', t.topic)
+    from pgq.partition as p
+    inner join pgq.topic as t on t.topic_id = p.topic_id
+    where p.partition_id = _deliver.partition_id
+        and t.notify;
+
+    for target in
+        select
+            s.filter,
+            s.routing_regex,
+            q.queue_id,
+            q.queue,
+            q.notify,
+            q.ordered,
+            moment + q.delay as visible_at,
+            moment + q.job_ttl as expires_at
+        from pgq.partition as p
+        inner join pgq.subscription as s on s.topic_id = p.topic_id
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where p.partition_id = _deliver.partition_id
+        order by q.queue_id
+    loop
+        if target.filter is null and target.routing_regex is null then
+            matched := array(select generate_series(_deliver.first_offset, _deliver.last_offset));
+        else
+            if _deliver.segment = 0 then
+                select array_agg(m.log_offset order by m.log_offset)
+                from pgq.message_0 as m
+                where m.partition_id = _deliver.partition_id
+                    and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                    and pgq._matches(m.headers, target.filter, target.routing_regex)
+                into matched;
+            elsif _deliver.segment = 1 then
+                select array_agg(m.log_offset order by m.log_offset)
+                from pgq.message_1 as m
+                where m.partition_id = _deliver.partition_id
+                    and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                    and pgq._matches(m.headers, target.filter, target.routing_regex)
+                into matched;
+            elsif _deliver.segment <= 3 then
+                if _deliver.segment <= 2 then
+                    select array_agg(m.log_offset order by m.log_offset)
+                    from pgq.message_2 as m
+                    where m.partition_id = _deliver.partition_id
+                        and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                        and pgq._matches(m.headers, target.filter, target.routing_regex)
+                    into matched;
+                else
+                    select array_agg(m.log_offset order by m.log_offset)
+                    from pgq.message_3 as m
+                    where m.partition_id = _deliver.partition_id
+                        and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                        and pgq._matches(m.headers, target.filter, target.routing_regex)
+                    into matched;
+                end if;
+            elsif _deliver.segment <= 7 then
+                if _deliver.segment <= 5 then
+                    if _deliver.segment <= 4 then
+                        select array_agg(m.log_offset order by m.log_offset)
+                        from pgq.message_4 as m
+                        where m.partition_id = _deliver.partition_id
+                            and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                            and pgq._matches(m.headers, target.filter, target.routing_regex)
+                        into matched;
+                    else
+                        select array_agg(m.log_offset order by m.log_offset)
+                        from pgq.message_5 as m
+                        where m.partition_id = _deliver.partition_id
+                            and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                            and pgq._matches(m.headers, target.filter, target.routing_regex)
+                        into matched;
+                    end if;
+                else
+                    if _deliver.segment <= 6 then
+                        select array_agg(m.log_offset order by m.log_offset)
+                        from pgq.message_6 as m
+                        where m.partition_id = _deliver.partition_id
+                            and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                            and pgq._matches(m.headers, target.filter, target.routing_regex)
+                        into matched;
+                    else
+                        select array_agg(m.log_offset order by m.log_offset)
+                        from pgq.message_7 as m
+                        where m.partition_id = _deliver.partition_id
+                            and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                            and pgq._matches(m.headers, target.filter, target.routing_regex)
+                        into matched;
+                    end if;
+                end if;
+            elsif _deliver.segment <= 15 then
+                if _deliver.segment <= 11 then
+                    if _deliver.segment <= 9 then
+                        if _deliver.segment <= 8 then
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_8 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        else
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_9 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        end if;
+                    else
+                        if _deliver.segment <= 10 then
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_10 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        else
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_11 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        end if;
+                    end if;
+                else
+                    if _deliver.segment <= 13 then
+                        if _deliver.segment <= 12 then
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_12 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        else
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_13 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        end if;
+                    else
+                        if _deliver.segment <= 14 then
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_14 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        else
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_15 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    select array_agg(m.log_offset order by m.log_offset)
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $1
+                        and m.log_offset between $2 and $3
+                        and pgq._matches(m.headers, $4, $5)
+                $leaf$, _deliver.segment)
+                into matched
+                using _deliver.partition_id, _deliver.first_offset, _deliver.last_offset, target.filter, target.routing_regex;
+            end if;
+
+            continue when matched is null;
+        end if;
+
+        -- A row for each job takes almost four times the space of a run in the log of the server
+        -- when there are four of them.
+        if target.ordered then
+            perform pgq._point_ordered(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        elsif cardinality(matched) < 4 then
+            perform pgq._point_jobs(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        else
+            perform pgq._add_runs(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        end if;
+
+        if target.notify then
+            perform pg_notify('pgq_queue', target.queue);
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._deliver from public;
+
+comment on function pgq._deliver(bigint, integer, bigint, bigint) is
+'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
+row it has locked: notifies, and adds a job that points at the message to each queue whose
+subscription it matches.';
+
+create function pgq._clean_subscriptions()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select q.queue_id
+        from pgq.queue as q
+        where q.subscribed
+            and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
+            and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
+        for no key update skip locked
+    loop
+        -- A new statement: subscribe holds the row as well. Publishers who knew a subscription have
+        -- ended before it went.
+        update pgq.queue as q
+        set subscribed = false
+        where q.queue_id = target.queue_id
+            and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
+            and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id);
+    end loop;
+end
+$$;
+
+revoke all on function pgq._clean_subscriptions from public;
+
+comment on function pgq._clean_subscriptions() is
+'The part of cleanup that lets claims look for runs no more in queues without subscriptions.';
+
+create or replace function pgq._lock_partition(topic text, partition integer, key text)
+returns pgq._partition_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._partition_state;
+    start_at integer;
+    partition_count integer;
+begin
+    if _lock_partition.partition is not null or _lock_partition.key is not null then
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.followed
+        into state
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
+            and p.partition = coalesce(
+                _lock_partition.partition,
+                (
+                    select
+                        (hashtextextended(_lock_partition.key, 0) % q.partitions + q.partitions)
+                        % q.partitions
+                    from pgq.partition as q
+                    where q.topic = _lock_partition.topic
+                        and q.partition = 0
+                )
+            )
+        for no key update;
+    else
+        -- Any that is free, beginning where this session begins at this second.
+        start_at := pgq._ring();
+
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.followed
+        into state
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
+        order by (start_at - p.ring + 1024) % 1024
+        limit 1
+        for no key update skip locked;
+
+        if state.partition is null then
+            -- All are held: wait for the one that this session began with.
+            select p.partitions
+            into partition_count
+            from pgq.partition as p
+            where p.topic = _lock_partition.topic
+                and p.partition = 0;
+
+            if partition_count is not null then
+                return pgq._lock_partition(
+                    _lock_partition.topic, start_at % partition_count, null
+                );
+            end if;
+        end if;
+    end if;
+
+    if state.partition is null then
+        perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
+        from pgq.topic as t
+        where t.topic = _lock_partition.topic
+            and _lock_partition.partition not between 0 and t.partitions - 1;
+
+        if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
+            -- It was dropped and created again while this call waited for it.
+            return pgq._lock_partition(
+                _lock_partition.topic, _lock_partition.partition, _lock_partition.key
+            );
+        end if;
+
+        perform pgq._fail_unknown_topic(_lock_partition.topic);
+    end if;
+
+    if state.segment_until <= pgq._clock() then
+        state := pgq._enter_segment(_lock_partition.topic, state);
+    end if;
+
+    return state;
+end
+$$;
+
+create or replace function pgq._publish_spread(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    keyless integer,
+    bodies bytea[]
+)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    state pgq._partition_state;
+    homes integer[];
+    fallback integer;
+    stamp timestamptz;
+    -- What was found of each partition, by its number, and the offset of each message.
+    newest pgq._newest_message;
+    first_offsets bigint[];
+    next_offsets bigint[];
+    ids bigint[];
+    segments integer[];
+    stamps timestamptz[];
+    offsets bigint[] := array_fill(
+        null::bigint, array[cardinality(coalesce(_publish_spread.payloads, '{}'))
+            + cardinality(coalesce(_publish_spread.bodies, '{}'))]
+    );
+    home integer;
+    leaf integer;
+    followed boolean;
+    locked integer := 0;
+    place integer := 0;
+begin
+    -- The rows are locked below, and looked at again.
+    select p.topic_id, p.partitions
+    into target
+    from pgq.partition as p
+    where p.topic = _publish_spread.topic
+        and p.partition = 0;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_publish_spread.topic);
+    end if;
+
+    -- Messages without a key go where the caller says, or where one with a key goes, or else where
+    -- there is room: taking a free partition besides the keyed ones would break the order in which
+    -- locks are taken.
+    fallback := coalesce(
+        _publish_spread.partition,
+        _publish_spread.keyless,
+        (
+            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+            from unnest(_publish_spread.keys) as k (key)
+            where k.key is not null
+            limit 1
+        )
+    );
+    if fallback is null or _publish_spread.partition is not null then
+        state := pgq._lock_partition(_publish_spread.topic, fallback, null);
+        fallback := state.partition;
+    end if;
+
+    select array_agg(
+        case
+            when _publish_spread.partition is not null or k.key is null then fallback
+            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+        end
+        order by k.position
+    )
+    into homes
+    from (
+        select
+            generate_series(
+                1,
+                coalesce(
+                    cardinality(_publish_spread.payloads), cardinality(_publish_spread.bodies)
+                )
+            ) as position,
+            unnest(_publish_spread.keys) as key
+    ) as k;
+
+    for state in
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.followed
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = any(homes)
+        order by p.partition
+        for no key update
+    loop
+        stamp := pgq._clock();
+        if state.segment_until <= stamp then
+            state := pgq._enter_segment(_publish_spread.topic, state);
+        end if;
+
+        -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+        first_offsets[state.partition] := coalesce(
+            newest.log_offset + 1, state.segment_first_offset
+        );
+        ids[state.partition] := state.partition_id;
+        segments[state.partition] := state.segment;
+        stamps[state.partition] := greatest(
+            stamp, newest.published_at, state.segment_entered_at
+        );
+        followed := state.followed or followed is true;
+        locked := locked + 1;
+    end loop;
+
+    if locked < (select count(distinct h) from unnest(homes) as h) then
+        -- The topic was dropped while this call waited, and perhaps created again.
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._publish_spread(
+            _publish_spread.topic,
+            _publish_spread.payloads,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            _publish_spread.partition,
+            _publish_spread.keyless,
+            _publish_spread.bodies
+        ) as s;
+        return;
+    end if;
+
+    next_offsets := first_offsets;
+
+    -- In a loop: it takes less time than a window function, which has to sort the messages.
+    foreach home in array homes loop
+        place := place + 1;
+        offsets[place] := next_offsets[home];
+        next_offsets[home] := next_offsets[home] + 1;
+    end loop;
+
+    -- Usually there is one segment.
+    for leaf in
+        select distinct g.segment
+        from unnest(segments) as g (segment)
+        where g.segment is not null
+    loop
+        if leaf = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                b.log_offset,
+                (stamps)[b.home],
+                0,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    unnest(homes) as home,
+                    unnest(offsets) as log_offset,
+                    unnest(_publish_spread.keys) as key,
+                    unnest(_publish_spread.headers) as header,
+                    unnest(_publish_spread.payloads) as payload,
+                    unnest(_publish_spread.bodies) as body
+            ) as b
+            where (segments)[b.home] = 0;
+        elsif leaf = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                b.log_offset,
+                (stamps)[b.home],
+                1,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    unnest(homes) as home,
+                    unnest(offsets) as log_offset,
+                    unnest(_publish_spread.keys) as key,
+                    unnest(_publish_spread.headers) as header,
+                    unnest(_publish_spread.payloads) as payload,
+                    unnest(_publish_spread.bodies) as body
+            ) as b
+            where (segments)[b.home] = 1;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    b.log_offset,
+                    (stamps)[b.home],
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        unnest(homes) as home,
+                        unnest(offsets) as log_offset,
+                        unnest(_publish_spread.keys) as key,
+                        unnest(_publish_spread.headers) as header,
+                        unnest(_publish_spread.payloads) as payload,
+                        unnest(_publish_spread.bodies) as body
+                ) as b
+                where (segments)[b.home] = 2;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    b.log_offset,
+                    (stamps)[b.home],
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        unnest(homes) as home,
+                        unnest(offsets) as log_offset,
+                        unnest(_publish_spread.keys) as key,
+                        unnest(_publish_spread.headers) as header,
+                        unnest(_publish_spread.payloads) as payload,
+                        unnest(_publish_spread.bodies) as body
+                ) as b
+                where (segments)[b.home] = 3;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        4,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 4;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        5,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 5;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        6,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 6;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        7,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 7;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 8;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 9;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 10;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 11;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 12;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 13;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 14;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 15;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    ($1)[b.home],
+                    b.log_offset,
+                    ($2)[b.home],
+                    %1$s,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        unnest($3) as home,
+                        unnest($4) as log_offset,
+                        unnest($5) as key,
+                        unnest($6) as header,
+                        unnest($7) as payload,
+                        unnest($8) as body
+                ) as b
+                where ($9)[b.home] = %1$s
+            $leaf$, leaf)
+            using ids, stamps, homes, offsets, _publish_spread.keys, _publish_spread.headers, _publish_spread.payloads, _publish_spread.bodies, segments;
+        end if;
+    end loop;
+
+    return query
+    select g.partition, first_offsets[g.partition], next_offsets[g.partition] - 1
+    from generate_subscripts(first_offsets, 1) as g (partition)
+    where first_offsets[g.partition] is not null
+    order by g.partition;
+
+    if followed then
+        perform pgq._deliver(
+            ids[g.partition],
+            segments[g.partition],
+            first_offsets[g.partition],
+            next_offsets[g.partition] - 1
+        )
+        from generate_subscripts(first_offsets, 1) as g (partition)
+        where first_offsets[g.partition] is not null;
+    end if;
+end
+$$;
+
 create function pgq._publish_keyed(
     topic text,
     payloads jsonb[],
@@ -4145,8 +6041,10 @@ begin
         using state.partition_id, stamp, published.first_offset, published.last_offset, publish_batch.keys, publish_batch.headers, publish_batch.payloads, publish_batch.bodies;
     end if;
 
-    if state.notify then
-        perform pg_notify('pgq_topic', publish_batch.topic);
+    if state.followed then
+        perform pgq._deliver(
+            state.partition_id, state.segment, published.first_offset, published.last_offset
+        );
     end if;
 
     return next published;
@@ -4202,7 +6100,7 @@ declare
     until timestamptz;
     newest_offset bigint;
     newest_at timestamptz;
-    notify boolean;
+    followed boolean;
     state pgq._partition_state;
     published pgq.publish_result;
 begin
@@ -4258,7 +6156,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify,
+            p.followed,
             false
         into
             published.partition,
@@ -4267,7 +6165,7 @@ begin
             first_offset,
             entered_at,
             until,
-            notify,
+            followed,
             published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
@@ -4283,7 +6181,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify,
+            p.followed,
             false
         into
             published.partition,
@@ -4292,7 +6190,7 @@ begin
             first_offset,
             entered_at,
             until,
-            notify,
+            followed,
             published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
@@ -4310,7 +6208,7 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not notify) is not true then
+    if (until > pgq._clock() and not followed) is not true then
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
@@ -4319,10 +6217,21 @@ begin
             leaf := state.segment;
             first_offset := state.segment_first_offset;
             entered_at := state.segment_entered_at;
-            notify := state.notify;
+            followed := state.followed;
         end if;
-        if notify then
-            perform pg_notify('pgq_topic', publish.topic);
+        if followed then
+            -- The partition is locked by now.
+            return query
+            select b.partition, b.first_offset, b.duplicate
+            from pgq.publish_batch(
+                topic => publish.topic,
+                payloads => case when publish.payload is not null then array[publish.payload] end,
+                keys => array[publish.key],
+                headers => array[publish.headers],
+                partition => published.partition,
+                bodies => case when publish.body is not null then array[publish.body] end
+            ) as b;
+            return;
         end if;
     end if;
 
@@ -7659,6 +9568,21 @@ begin
         perform pgq._check_queue(drop_queue.queue collate "C");
     end loop;
 
+    -- Runs first: what a claim makes of them meanwhile is found below.
+    with doomed as materialized (
+        select r.visible_at, r.run_id
+        from pgq.job_run as r
+        where r.queue_id = target.queue_id
+        order by r.visible_at, r.run_id
+        for update
+    )
+
+    delete from pgq.job_run as r
+    using doomed as d
+    where r.queue_id = target.queue_id
+        and r.visible_at = d.visible_at
+        and r.run_id = d.run_id;
+
     select s.last_value
     into newest_id
     from pgq.job_id as s;
@@ -7774,6 +9698,31 @@ begin
         raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
                 hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
+    end if;
+
+    -- Runs first: a claim that turns one into jobs is waited for, and its jobs are among those
+    -- below.
+    if purge_queue.all_jobs then
+        with doomed as materialized (
+            select r.visible_at, r.run_id
+            from pgq.job_run as r
+            where r.queue_id = target_id
+            order by r.visible_at, r.run_id
+            for update
+        ),
+
+        purged as (
+            delete from pgq.job_run as r
+            using doomed as d
+            where r.queue_id = target_id
+                and r.visible_at = d.visible_at
+                and r.run_id = d.run_id
+            returning r.jobs
+        )
+
+        select coalesce(sum(p.jobs), 0)
+        into removed
+        from purged as p;
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -9613,13 +11562,14 @@ begin
         array_agg(
             case
                 when f.floor_time >= state.safe_at then f.floor_time
-                else coalesce(j.visible_at, state.safe_at)
+                else coalesce(least(j.visible_at, r.visible_at), state.safe_at)
             end
             order by f.place
         ),
         array_agg(
             case
                 when f.floor_time >= state.safe_at then f.floor_id
+                when r.visible_at < j.visible_at then 0
                 else coalesce(j.job_id, 0)
             end
             order by f.place
@@ -9637,7 +11587,19 @@ begin
             and (k.expires_at is null or k.expires_at > _raise_floor.moment)
         order by k.visible_at, k.job_id
         limit 1
-    ) as j on true;
+    ) as j on true
+    -- The jobs of a run will stand where the run does, with ids that are higher than all so far.
+    left join lateral (
+        select k.visible_at
+        from pgq.job_run as k
+        where f.place = 1
+            and k.queue_id = _raise_floor.queue_id
+            and k.visible_at >= f.floor_time
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.run_id
+        limit 1
+    ) as r on true;
 
     if state.note_floor < state.safe_at then
         -- The notes of an ordered queue, in the same way.
@@ -10116,6 +12078,86 @@ revoke all on function pgq._note_claims from public;
 comment on function pgq._note_claims(bigint, bigint[]) is
 'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';
 
+create function pgq._expand_runs(
+    queue_id bigint,
+    max_jobs integer,
+    moment timestamptz,
+    most_attempts integer,
+    floor_time timestamptz,
+    floor_id bigint
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _expand_runs.max_jobs;
+begin
+    select r.*
+    into run
+    from pgq.job_run as r
+    where r.queue_id = _expand_runs.queue_id
+        and r.visible_at >= _expand_runs.floor_time
+        and r.visible_at <= _expand_runs.moment
+        and (r.expires_at is null or r.expires_at > _expand_runs.moment)
+    order by r.visible_at, r.run_id
+    limit 1;
+
+    if run.run_id is null then
+        return;
+    end if;
+
+    -- Jobs that are due earlier go first. They are locked here, since those that another claim has
+    -- do not count; the claim takes them then.
+    select wanted - count(*)
+    into wanted
+    from (
+        select
+        from pgq.job as k
+        where k.queue_id = _expand_runs.queue_id
+            and k.priority = 0
+            and (k.visible_at, k.job_id) >= (_expand_runs.floor_time, _expand_runs.floor_id)
+            and k.visible_at <= run.visible_at
+            and (k.expires_at is null or k.expires_at > _expand_runs.moment)
+            and k.attempt < coalesce(k.max_attempts, _expand_runs.most_attempts)
+        order by k.visible_at, k.job_id
+        limit _expand_runs.max_jobs
+        for update skip locked
+    ) as j;
+
+    run.visible_at := _expand_runs.floor_time;
+    run.run_id := 0;
+    while wanted > 0 loop
+        -- What another claim has locked it makes jobs of, unless it is rolled back.
+        select r.*
+        into run
+        from pgq.job_run as r
+        where r.queue_id = _expand_runs.queue_id
+            and (r.visible_at, r.run_id) > (run.visible_at, run.run_id)
+            and r.visible_at <= _expand_runs.moment
+            and (r.expires_at is null or r.expires_at > _expand_runs.moment)
+        order by r.visible_at, r.run_id
+        limit 1
+        for update skip locked;
+
+        exit when run.run_id is null;
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._expand_runs from public;
+
+comment on function pgq._expand_runs(
+    bigint, integer, timestamptz, integer, timestamptz, bigint
+) is
+'Makes jobs of so many runs of a queue as a claim of max_jobs needs: of those that are due before
+the jobs that it would get otherwise. Called with what the claim has read.';
+
 create or replace function pgq._claim_jobs(
     queue text,
     max_jobs integer,
@@ -10140,6 +12182,7 @@ declare
     most_attempts integer;
     paused boolean;
     limited boolean;
+    subscribed boolean;
     common_times timestamptz[];
     common_ids bigint[];
     times timestamptz[];
@@ -10172,6 +12215,7 @@ begin
         q.ordered,
         f.note_floor,
         q.max_leased is not null or q.rate_limit is not null,
+        q.subscribed,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -10184,6 +12228,7 @@ begin
         ordered,
         noted_from,
         limited,
+        subscribed,
         common_times,
         common_ids,
         common_raised_at,
@@ -10243,6 +12288,12 @@ begin
         common_times := array_fill('-infinity'::timestamptz, array[10]);
         common_ids := array_fill(0::bigint, array[10]);
         era := null;
+    end if;
+
+    if subscribed and _claim_jobs.label is null then
+        perform pgq._expand_runs(
+            target_id, wanted, moment, most_attempts, common_times[1], common_ids[1]
+        );
     end if;
 
     times := common_times;
@@ -11579,6 +13630,7 @@ begin
         and not q.ordered
         and q.max_leased is null
         and q.rate_limit is null
+        and not q.subscribed
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";
@@ -13075,7 +15127,8 @@ begin
         and not q.paused
         and not q.ordered
         and q.max_leased is null
-        and q.rate_limit is null,
+        and q.rate_limit is null
+        and not q.subscribed,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -16524,13 +18577,29 @@ begin
             with ordinality as p (floor_time, floor_id, place)
         left join lateral (
             select
-                k.visible_at,
-                k.job_id,
-                (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
-            from pgq.job as k
-            where k.queue_id = f.queue_id
-                and k.priority = p.place - 1
-            order by k.visible_at, k.job_id
+                n.visible_at,
+                n.job_id,
+                (n.visible_at, n.job_id) < (p.floor_time, p.floor_id) as below
+            from (
+                (
+                    select k.visible_at, k.job_id
+                    from pgq.job as k
+                    where k.queue_id = f.queue_id
+                        and k.priority = p.place - 1
+                    order by k.visible_at, k.job_id
+                    limit 1
+                )
+                union all
+                (
+                    select r.visible_at, r.run_id
+                    from pgq.job_run as r
+                    where p.place = 1
+                        and r.queue_id = f.queue_id
+                    order by r.visible_at, r.run_id
+                    limit 1
+                )
+            ) as n
+            order by n.visible_at, n.job_id
             limit 1
         ) as j on true
     ) as s
@@ -16615,6 +18684,45 @@ begin
     set swept_label = swept
     where l.queue_id = _sweep_labels.queue_id
         and l.swept_label is distinct from swept;
+end
+$$;
+
+create or replace function pgq._sweep_floors()
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        -- The queues share the number of labels that one call looks at.
+        select q.queue_id, q.queue, 1 + 1000 / count(*) over () as labels
+        from pgq.queue as q
+        where exists (select from pgq.job as j where j.queue_id = q.queue_id)
+            or exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
+            or exists (
+                select
+                from pgq.queue_floor as f
+                where f.queue_id = q.queue_id
+                    and f.label > ''
+            )
+    loop
+        continue when not pgq._lock_floor(target.queue_id);
+
+        -- Workers may not be able to raise the floor themselves. The clock is read behind the lock:
+        -- no claim that begins later is here first.
+        perform pgq._raise_floor(target.queue_id, pgq._clock());
+
+        if pgq._lower_floor(target.queue_id) then
+            return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
+        end if;
+
+        -- Behind the others, without which those of labels do not count.
+        perform pgq._sweep_labels(target.queue_id, target.labels, pgq._clock());
+    end loop;
 end
 $$;
 
@@ -16709,6 +18817,52 @@ comment on function pgq._clean_order(integer) is
 'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
 queues that were dropped: so many at most of each; says whether there may be more.';
 
+create function pgq._clean_runs(moment timestamptz, max_jobs integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _clean_runs.max_jobs;
+    removed bigint;
+begin
+    -- They expire as jobs.
+    for run in
+        select r.*
+        from pgq.job_run as r
+        where r.expires_at <= _clean_runs.moment
+        limit _clean_runs.max_jobs
+        for update skip locked
+    loop
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+        exit when wanted <= 0;
+    end loop;
+
+    -- A publish that was in progress when the queue was dropped.
+    delete from pgq.job_run as r
+    where (r.queue_id, r.visible_at, r.run_id) in (
+        select s.queue_id, s.visible_at, s.run_id
+        from pgq.job_run as s
+        where not exists (select from pgq.queue as q where q.queue_id = s.queue_id)
+        limit _clean_runs.max_jobs
+    );
+    get diagnostics removed = row_count;
+
+    return wanted <= 0 or removed = _clean_runs.max_jobs;
+end
+$$;
+
+revoke all on function pgq._clean_runs from public;
+
+comment on function pgq._clean_runs(timestamptz, integer) is
+'The part of cleanup that makes jobs of runs that are past the job_ttl of their queue, and removes
+those of dropped queues; true when there is more to do.';
+
 create or replace function pgq._clean_jobs(
     started pg_snapshot,
     horizon xid8,
@@ -16728,6 +18882,8 @@ declare
     unfinished boolean;
     letters pgq._ended_job[];
 begin
+    unfinished := pgq._clean_runs(_clean_jobs.moment, batch);
+
     for report in
         select r.*
         from pgq._expire_jobs(
@@ -16738,9 +18894,8 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(
-        _clean_jobs.started, _clean_jobs.horizon, batch
-    );
+    unfinished := pgq._mark_exhausted(_clean_jobs.started, _clean_jobs.horizon, batch)
+        or unfinished;
 
     for report in
         select r.*
@@ -17038,6 +19193,708 @@ revoke all on function pgq._clean_effects from public;
 comment on function pgq._clean_effects() is
 'The part of cleanup that removes the notes about effects of jobs that have ended. It waits for
 nobody.';
+
+create function pgq._jobs_of_segment(
+    segment integer,
+    queue_id bigint,
+    partition_id bigint,
+    max_jobs bigint,
+    dead boolean
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+begin
+    -- There is no index for this: it is asked for when a segment is to be emptied, and else never.
+    if _jobs_of_segment.dead then
+        return array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.segment = _jobs_of_segment.segment
+                and (
+                    _jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id
+                )
+                and (
+                    _jobs_of_segment.partition_id is null
+                    or d.partition_id = _jobs_of_segment.partition_id
+                )
+            limit _jobs_of_segment.max_jobs
+        );
+    end if;
+
+    return array(
+        select j.job_id
+        from pgq.job as j
+        where j.segment = _jobs_of_segment.segment
+            and (_jobs_of_segment.queue_id is null or j.queue_id = _jobs_of_segment.queue_id)
+            and (
+                _jobs_of_segment.partition_id is null
+                or j.partition_id = _jobs_of_segment.partition_id
+            )
+        limit _jobs_of_segment.max_jobs
+    );
+end
+$$;
+
+revoke all on function pgq._jobs_of_segment from public;
+
+comment on function pgq._jobs_of_segment(integer, bigint, bigint, bigint, boolean) is
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all,
+stored under one partition_id or any, so many at most.';
+
+create function pgq._expand_segment(
+    segment integer,
+    queue_id bigint,
+    partition_id bigint,
+    max_jobs integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _expand_segment.max_jobs;
+begin
+    for run in
+        select r.*
+        from pgq.job_run as r
+        where r.segment = _expand_segment.segment
+            and (_expand_segment.queue_id is null or r.queue_id = _expand_segment.queue_id)
+            and (
+                _expand_segment.partition_id is null
+                or r.partition_id = _expand_segment.partition_id
+            )
+        limit _expand_segment.max_jobs
+        for update skip locked
+    loop
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+        exit when wanted <= 0;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._expand_segment from public;
+
+comment on function pgq._expand_segment(integer, bigint, bigint, integer) is
+'Makes jobs of runs whose payloads stand in a segment: of one queue or of all, stored under one
+partition_id or any. It stops behind max_jobs.';
+
+create function pgq._carry_jobs(
+    leaf integer,
+    queue_id bigint,
+    partition_id bigint,
+    moment timestamptz,
+    max_jobs integer
+)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    living bigint[];
+    dead bigint[];
+    carried bigint;
+begin
+    perform pgq._expand_segment(
+        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.partition_id, _carry_jobs.max_jobs
+    );
+
+    living := pgq._jobs_of_segment(
+        _carry_jobs.leaf,
+        _carry_jobs.queue_id,
+        _carry_jobs.partition_id,
+        _carry_jobs.max_jobs,
+        false
+    );
+    return query
+    select r.*
+    from pgq._expire_jobs(living, _carry_jobs.moment) as r;
+
+    living := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(living)
+            and j.segment = _carry_jobs.leaf
+        for update skip locked
+    );
+    dead := array(
+        select d.job_id
+        from pgq.dead_job as d
+        where d.job_id = any(
+            pgq._jobs_of_segment(
+                _carry_jobs.leaf,
+                _carry_jobs.queue_id,
+                _carry_jobs.partition_id,
+                _carry_jobs.max_jobs - cardinality(living),
+                true
+            )
+        )
+        for update skip locked
+    );
+
+    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
+    -- whose message is missing is carried without one. All in one statement: beside an alter_queue,
+    -- or a cleanup that moves the queue to another segment, two would not see the same home.
+    execute format(
+        'with located as (
+            select j.job_id, j.queue_id, j.partition_id, j.log_offset
+            from pgq.job as j
+            where j.job_id = any($1)
+            union all
+            select d.job_id, d.queue_id, d.partition_id, d.log_offset
+            from pgq.dead_job as d
+            where d.job_id = any($2)
+        ),
+
+        home as materialized (
+            select q.queue_id, q.partition_id, q.segment
+            from pgq.queue as q
+            where q.queue_id in (select l.queue_id from located as l)
+        ),
+
+        copied as (
+            insert into pgq.message (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                h.partition_id,
+                l.job_id,
+                m.published_at,
+                h.segment,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from located as l
+            inner join home as h on h.queue_id = l.queue_id
+            cross join lateral (
+                select n.*
+                from pgq.message_%1$s as n
+                where n.partition_id = l.partition_id
+                    and n.log_offset = l.log_offset
+                limit 1
+            ) as m
+            on conflict do nothing
+        ),
+
+        moved as (
+            update pgq.job as j
+            set
+                segment = h.segment,
+                partition_id = h.partition_id,
+                log_offset = j.job_id
+            from home as h
+            where j.job_id = any($1)
+                and h.queue_id = j.queue_id
+            returning j.job_id
+        ),
+
+        moved_dead as (
+            update pgq.dead_job as d
+            set
+                segment = h.segment,
+                partition_id = h.partition_id,
+                log_offset = d.job_id
+            from home as h
+            where d.job_id = any($2)
+                and h.queue_id = d.queue_id
+            returning d.job_id
+        )
+
+        select (select count(*) from moved) + (select count(*) from moved_dead)',
+        _carry_jobs.leaf
+    )
+    into carried
+    using living, dead;
+
+    if carried > 0 then
+        return next row(
+            'payloads moved', _carry_jobs.leaf::text, carried
+        )::pgq.cleanup_action;
+    end if;
+end
+$$;
+
+revoke all on function pgq._carry_jobs from public;
+
+comment on function pgq._carry_jobs(integer, bigint, bigint, timestamptz, integer) is
+'Carries the payloads of unfinished and dead jobs, of one queue or of all, stored under one
+partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody
+has locked is left for the next time.';
+
+create function pgq._has_jobs(segment integer, queue_id bigint, partition_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+begin
+    -- All in one statement: a job that is buried or redriven meanwhile, or comes out of a run, is
+    -- seen on one of the sides.
+    return exists (
+        select
+        from pgq.job as j
+        where j.segment = _has_jobs.segment
+            and (_has_jobs.queue_id is null or j.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or j.partition_id = _has_jobs.partition_id)
+    ) or exists (
+        select
+        from pgq.dead_job as d
+        where d.segment = _has_jobs.segment
+            and (_has_jobs.queue_id is null or d.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or d.partition_id = _has_jobs.partition_id)
+    ) or exists (
+        select
+        from pgq.job_run as r
+        where r.segment = _has_jobs.segment
+            and (_has_jobs.queue_id is null or r.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or r.partition_id = _has_jobs.partition_id)
+    );
+end
+$$;
+
+revoke all on function pgq._has_jobs from public;
+
+comment on function pgq._has_jobs(integer, bigint, bigint) is
+'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored
+under one partition_id or any.';
+
+create or replace function pgq._publish_packed(
+    topic text,
+    packed bytea,
+    starts integer[],
+    lengths integer[],
+    keys text[],
+    headers jsonb[],
+    partition integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Joined with nothing it is read from storage once, not for every message.
+    whole bytea := _publish_packed.packed || ''::bytea;
+    size integer := cardinality(_publish_packed.lengths);
+    state pgq._partition_state;
+    newest pgq._newest_message;
+    first_offset bigint;
+    stamp timestamptz;
+begin
+    -- As publish_batch does it, but that the contents are cut out while they are stored.
+    state := pgq._lock_partition(_publish_packed.topic, _publish_packed.partition, null);
+
+    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+    first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
+    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
+
+    if state.segment = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            state.partition_id,
+            b.log_offset,
+            stamp,
+            0,
+            b.key,
+            b.header,
+            null,
+            substring(whole from b.start for b.length)
+        from (
+            select
+                generate_series(first_offset, first_offset + size - 1) as log_offset,
+                unnest(_publish_packed.starts) as start,
+                unnest(_publish_packed.lengths) as length,
+                unnest(_publish_packed.keys) as key,
+                unnest(_publish_packed.headers) as header
+        ) as b;
+    elsif state.segment = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            state.partition_id,
+            b.log_offset,
+            stamp,
+            1,
+            b.key,
+            b.header,
+            null,
+            substring(whole from b.start for b.length)
+        from (
+            select
+                generate_series(first_offset, first_offset + size - 1) as log_offset,
+                unnest(_publish_packed.starts) as start,
+                unnest(_publish_packed.lengths) as length,
+                unnest(_publish_packed.keys) as key,
+                unnest(_publish_packed.headers) as header
+        ) as b;
+    elsif state.segment <= 3 then
+        if state.segment <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                state.partition_id,
+                b.log_offset,
+                stamp,
+                2,
+                b.key,
+                b.header,
+                null,
+                substring(whole from b.start for b.length)
+            from (
+                select
+                    generate_series(first_offset, first_offset + size - 1) as log_offset,
+                    unnest(_publish_packed.starts) as start,
+                    unnest(_publish_packed.lengths) as length,
+                    unnest(_publish_packed.keys) as key,
+                    unnest(_publish_packed.headers) as header
+            ) as b;
+        else
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                state.partition_id,
+                b.log_offset,
+                stamp,
+                3,
+                b.key,
+                b.header,
+                null,
+                substring(whole from b.start for b.length)
+            from (
+                select
+                    generate_series(first_offset, first_offset + size - 1) as log_offset,
+                    unnest(_publish_packed.starts) as start,
+                    unnest(_publish_packed.lengths) as length,
+                    unnest(_publish_packed.keys) as key,
+                    unnest(_publish_packed.headers) as header
+            ) as b;
+        end if;
+    elsif state.segment <= 7 then
+        if state.segment <= 5 then
+            if state.segment <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    4,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    5,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            end if;
+        else
+            if state.segment <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    6,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    state.partition_id,
+                    b.log_offset,
+                    stamp,
+                    7,
+                    b.key,
+                    b.header,
+                    null,
+                    substring(whole from b.start for b.length)
+                from (
+                    select
+                        generate_series(first_offset, first_offset + size - 1) as log_offset,
+                        unnest(_publish_packed.starts) as start,
+                        unnest(_publish_packed.lengths) as length,
+                        unnest(_publish_packed.keys) as key,
+                        unnest(_publish_packed.headers) as header
+                ) as b;
+            end if;
+        end if;
+    elsif state.segment <= 15 then
+        if state.segment <= 11 then
+            if state.segment <= 9 then
+                if state.segment <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        8,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
+                        select
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
+                else
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        9,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
+                        select
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
+                end if;
+            else
+                if state.segment <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        10,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
+                        select
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
+                else
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        11,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
+                        select
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
+                end if;
+            end if;
+        else
+            if state.segment <= 13 then
+                if state.segment <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        12,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
+                        select
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
+                else
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        13,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
+                        select
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
+                end if;
+            else
+                if state.segment <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        14,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
+                        select
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
+                else
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        state.partition_id,
+                        b.log_offset,
+                        stamp,
+                        15,
+                        b.key,
+                        b.header,
+                        null,
+                        substring(whole from b.start for b.length)
+                    from (
+                        select
+                            generate_series(first_offset, first_offset + size - 1) as log_offset,
+                            unnest(_publish_packed.starts) as start,
+                            unnest(_publish_packed.lengths) as length,
+                            unnest(_publish_packed.keys) as key,
+                            unnest(_publish_packed.headers) as header
+                    ) as b;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                $1,
+                b.log_offset,
+                $2,
+                %1$s,
+                b.key,
+                b.header,
+                null,
+                substring($3 from b.start for b.length)
+            from (
+                select
+                    generate_series($4, $4 + $5 - 1) as log_offset,
+                    unnest($6) as start,
+                    unnest($7) as length,
+                    unnest($8) as key,
+                    unnest($9) as header
+            ) as b
+        $leaf$, state.segment)
+        using state.partition_id, stamp, whole, first_offset, size, _publish_packed.starts, _publish_packed.lengths, _publish_packed.keys, _publish_packed.headers;
+    end if;
+
+    if state.followed and size > 0 then
+        perform pgq._deliver(
+            state.partition_id, state.segment, first_offset, first_offset + size - 1
+        );
+    end if;
+end
+$$;
 
 create or replace function pgq._publish_staged(target pgq.bulk_write)
 returns void
@@ -18602,6 +21459,140 @@ one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';
 
+create or replace function pgq._clean_leftovers(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.leftover;
+    budget bigint := 10000;
+    removed bigint;
+    archived bigint;
+begin
+    perform pgq._void_leftovers();
+
+    for target in
+        select o.*
+        from pgq.leftover as o
+        where o.remove_at <= _clean_leftovers.moment
+            and (
+                o.horizon is null
+                or o.horizon <= pg_snapshot_xmin(_clean_leftovers.started)
+                or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        order by o.remove_at
+        for update skip locked
+    loop
+        -- What goes, goes from sight first.
+        perform pgq._hide_leftover(target);
+
+        -- Jobs that live on keep their payloads, elsewhere: those of a queue, or those that point
+        -- at messages of a topic.
+        return query
+        select r.*
+        from pgq._carry_jobs(
+            target.segment,
+            target.queue_id,
+            case when target.queue_id is null then target.partition_id end,
+            _clean_leftovers.moment,
+            budget::integer
+        ) as r;
+
+        -- Messages whose jobs are not all carried stay for now, with all of their partition.
+        if target.queue_id is null
+            and pgq._has_jobs(target.segment, null, target.partition_id)
+        then
+            return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            continue;
+        end if;
+
+        execute format(
+            'delete from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset = any(array(
+                    select n.log_offset
+                    from pgq.message_%1$s as n
+                    where n.partition_id = $1
+                        and n.log_offset between $2 and $3
+                        and not exists (
+                            select
+                            from pgq.job as j
+                            where j.job_id = n.log_offset
+                                and j.partition_id = $1
+                                and j.segment = %1$s
+                        )
+                        and not exists (
+                            select
+                            from pgq.dead_job as d
+                            where d.job_id = n.log_offset
+                                and d.partition_id = $1
+                                and d.segment = %1$s
+                        )
+                    order by n.log_offset
+                    limit $4
+                ))',
+            target.segment
+        )
+        using target.partition_id, target.first_offset, target.last_offset, budget;
+        get diagnostics removed = row_count;
+        budget := budget - removed;
+
+        archived := 0;
+        if target.queue_id is not null and budget > 0 then
+            archived := pgq._remove_archived(target.segment, target.queue_id, budget);
+            budget := budget - archived;
+        end if;
+
+        if removed + archived > 0 then
+            return next row(
+                'leftovers removed', target.segment::text, removed + archived
+            )::pgq.cleanup_action;
+        end if;
+        if budget <= 0 then
+            return next row('more', 'leftovers', 1)::pgq.cleanup_action;
+            return;
+        end if;
+
+        -- Jobs that were locked are looked for again.
+        continue when target.queue_id is not null
+            and pgq._has_jobs(target.segment, target.queue_id, null);
+
+        -- An enqueue that began before this was noted may store a job when it is over. So there is
+        -- a second look, behind all that had an id before the note was seen, and none between. One
+        -- that is too high is from before a restore into another cluster.
+        if target.noted_xid is not null
+            and (
+                target.horizon is null
+                or target.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        then
+            update pgq.leftover as o
+            set horizon = _clean_leftovers.horizon
+            where o.partition_id = target.partition_id
+                and o.segment = target.segment
+                and o.first_offset = target.first_offset
+                and (
+                    pg_visible_in_snapshot(target.noted_xid, _clean_leftovers.started)
+                    or target.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                );
+            continue;
+        end if;
+
+        delete from pgq.leftover as o
+        where o.partition_id = target.partition_id
+            and o.segment = target.segment
+            and o.first_offset = target.first_offset;
+    end loop;
+end
+$$;
+
 create function pgq._clean_windows(
     started pg_snapshot,
     horizon xid8,
@@ -18905,7 +21896,7 @@ begin
             for report in
                 select r.*
                 from pgq._carry_jobs(
-                    target.segment, null, _truncate_segments.moment, budget::integer
+                    target.segment, null, null, _truncate_segments.moment, budget::integer
                 ) as r
             loop
                 budget := budget - report.amount;
@@ -18915,7 +21906,7 @@ begin
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
-        if pgq._has_jobs(target.segment, null) then
+        if pgq._has_jobs(target.segment, null, null) then
             if budget > 0 then
                 return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             else
@@ -18973,6 +21964,7 @@ begin
     foreach part in array array[
         'jobs',
         'effects',
+        'subscriptions',
         'writes',
         'leftovers',
         'truncation',
@@ -18989,6 +21981,8 @@ begin
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
+                when 'subscriptions' then
+                    perform pgq._clean_subscriptions();
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
@@ -19110,23 +22104,36 @@ from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
     select
-        count(*) filter (where not e.expired and j.visible_at <= c.moment) as ready,
-        count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
-        count(*) filter (
+        sum(j.jobs) filter (where not e.expired and j.visible_at <= c.moment) as ready,
+        sum(j.jobs) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
+        sum(j.jobs) filter (
             where not e.expired and j.visible_at > c.moment and j.lease_token is null
             and j.due_at is null
         ) as delayed,
-        count(*) filter (where not e.expired and j.due_at is not null) as waiting,
-        count(*) filter (
+        sum(j.jobs) filter (where not e.expired and j.due_at is not null) as waiting,
+        sum(j.jobs) filter (
             where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
         ) as expired,
         min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest,
-        count(*) as unfinished
-    from pgq.job as j
+        count(*) filter (where not j.is_run) as unfinished
+    from (
+        select k.visible_at, k.expires_at, k.lease_token, k.due_at, 1 as jobs, false as is_run
+        from pgq.job as k
+        where k.queue_id = q.queue_id
+        union all
+        select
+            r.visible_at,
+            r.expires_at,
+            null as lease_token,
+            null as due_at,
+            r.jobs,
+            true as is_run
+        from pgq.job_run as r
+        where r.queue_id = q.queue_id
+    ) as j
     cross join lateral (
         select coalesce(j.expires_at <= c.moment, false) as expired
     ) as e
-    where j.queue_id = q.queue_id
 ) as s
 left join lateral (
     select l.job_cost, l.credit, l.refilled_at

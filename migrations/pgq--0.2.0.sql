@@ -268,7 +268,7 @@ create type pgq._partition_state as (
     segment_first_offset bigint,
     segment_entered_at timestamptz,
     segment_until timestamptz,
-    notify boolean
+    followed boolean
 );
 
 comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
@@ -554,6 +554,27 @@ create type pgq._write_target as (
 );
 
 comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
+
+-- ==== sql/subscription/types.sql
+
+create type pgq.subscription_info as (
+    subscription text,
+    topic text,
+    queue text,
+    filter jsonb,
+    routing_key text,
+    created_at timestamptz
+);
+
+comment on type pgq.subscription_info is 'A subscription and its settings.';
+comment on column pgq.subscription_info.subscription is 'Its name.';
+comment on column pgq.subscription_info.topic is 'The topic whose messages it takes.';
+comment on column pgq.subscription_info.queue is 'The queue that gets a job for each of them.';
+comment on column pgq.subscription_info.filter is
+'For names of headers the values that each may have; null: any message.';
+comment on column pgq.subscription_info.routing_key is
+'The pattern that the header routing_key has to match; null: any message.';
+comment on column pgq.subscription_info.created_at is 'When it was made.';
 
 -- ==== sql/schedule/types.sql
 
@@ -857,7 +878,7 @@ create table pgq.partition (
     topic text collate "C" not null,
     partitions integer not null,
     ring integer not null,
-    notify boolean not null,
+    followed boolean not null,
     segment integer not null,
     segment_first_offset bigint not null,
     segment_entered_at timestamptz not null,
@@ -876,7 +897,8 @@ comment on column pgq.partition.partitions is 'The number of partitions that its
 comment on column pgq.partition.ring is
 'Where it stands between 0 and 1023. Whoever may take any partition takes the one at or below a
 number of its own.';
-comment on column pgq.partition.notify is 'Whether a publish notifies the channel pgq_topic.';
+comment on column pgq.partition.followed is
+'Whether somebody is told of a publish: its topic says notify, or has subscriptions.';
 comment on column pgq.partition.segment is 'The segment that its next message goes to.';
 comment on column pgq.partition.segment_first_offset is
 'The first offset that this segment has or will have.';
@@ -1043,7 +1065,8 @@ create table pgq.queue (
     rate_limit integer,
     rate_interval interval,
     rate_burst integer,
-    max_unfinished integer
+    max_unfinished integer,
+    subscribed boolean not null default false
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -1132,6 +1155,9 @@ comment on column pgq.claim_count.credit is
 'What there is to spend: each microsecond adds the rate_limit, up to rate_burst jobs.';
 comment on column pgq.claim_count.refilled_at is 'Up to when that has been added.';
 
+comment on column pgq.queue.subscribed is
+'Whether it may have rows in job_run, at which a claim then looks.';
+
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     lowered_xid xid8 not null,
@@ -1216,6 +1242,35 @@ comment on column pgq.job.ordered_key is
 'Its key in an ordered queue; null: none, or the queue is not ordered.';
 comment on column pgq.job.due_at is
 'From when on it may be claimed once it is the first of its ordered_key; null: it does not wait.';
+
+-- Found in the order in which jobs are claimed, and by nothing else.
+create table pgq.job_run (
+    queue_id bigint not null,
+    visible_at timestamptz not null,
+    run_id bigint not null,
+    partition_id bigint not null,
+    first_offset bigint not null,
+    expires_at timestamptz,
+    segment integer not null,
+    jobs integer not null,
+    places smallint[],
+    primary key (queue_id, visible_at, run_id)
+)
+with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+comment on table pgq.job_run is
+'Jobs that were made together and point at messages that follow each other: one row for many jobs,
+which get rows of their own when a claim needs them.';
+comment on column pgq.job_run.visible_at is 'From when on they may be claimed.';
+comment on column pgq.job_run.run_id is
+'Its id, of the sequence job_id; of two at one time the lower one goes first.';
+comment on column pgq.job_run.partition_id is 'Under which partition_id their payloads are stored.';
+comment on column pgq.job_run.first_offset is 'The offset of the first payload.';
+comment on column pgq.job_run.expires_at is 'From then on none is claimed; null: no such time.';
+comment on column pgq.job_run.segment is 'The segment that holds their payloads.';
+comment on column pgq.job_run.jobs is 'How many jobs it stands for.';
+comment on column pgq.job_run.places is
+'Where their payloads stand, counted from first_offset; null: they have no gaps.';
 
 create table pgq.dead_job (
     job_id bigint primary key,
@@ -1572,6 +1627,33 @@ comment on column pgq.published_chunk.messages is 'How many messages it had.';
 comment on column pgq.published_chunk.attempt is 'The newest attempt of the write that wrote it.';
 comment on column pgq.published_chunk.digest is
 'A hash of all its arguments: another hash shows that a repeated task made another chunk.';
+
+-- ==== sql/subscription/tables.sql
+
+create table pgq.subscription (
+    subscription text collate "C" primary key,
+    topic_id bigint not null references pgq.topic (topic_id) on delete cascade,
+    queue_id bigint not null references pgq.queue (queue_id) on delete cascade,
+    filter jsonb,
+    routing_key text collate "C",
+    routing_regex text collate "C",
+    created_at timestamptz not null,
+    unique (topic_id, queue_id)
+);
+
+create index subscription_queue on pgq.subscription (queue_id);
+
+comment on table pgq.subscription is
+'Topics whose messages become jobs of a queue.
+A publisher reads it behind the lock of its partition; who changes it writes all partitions of the
+topic.';
+comment on column pgq.subscription.subscription is 'Its name.';
+comment on column pgq.subscription.filter is
+'For names of headers the values that each may have; null: any message.';
+comment on column pgq.subscription.routing_key is
+'The pattern that the header routing_key has to match; null: any message.';
+comment on column pgq.subscription.routing_regex is 'The same as a regular expression.';
+comment on column pgq.subscription.created_at is 'When it was made.';
 
 -- ==== sql/schedule/tables.sql
 
@@ -2051,7 +2133,10 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    lacking text := case _check_settings_equal.kind when 'schedule' then 'none' else 'no limit' end;
+    lacking text := case
+        when _check_settings_equal.kind in ('schedule', 'subscription') then 'none'
+        else 'no limit'
+    end;
     differences text;
 begin
     -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
@@ -2104,13 +2189,17 @@ begin
             _check_settings_equal.kind, _check_settings_equal.name
             using errcode = 'MQ005',
                 detail = format('%s.', differences),
-                hint = format(
-                    'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
-                    case _check_settings_equal.kind
-                        when 'consumer group' then 'group'
-                        else _check_settings_equal.kind
-                    end
-                );
+                hint = case _check_settings_equal.kind
+                    when 'subscription'
+                        then 'Leave a setting out to take it as it is, or unsubscribe first.'
+                    else format(
+                        'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
+                        case _check_settings_equal.kind
+                            when 'consumer group' then 'group'
+                            else _check_settings_equal.kind
+                        end
+                    )
+                end;
     end if;
 end
 $$;
@@ -5561,7 +5650,7 @@ begin
                 p.segment_first_offset,
                 p.segment_entered_at,
                 p.segment_until,
-                p.notify
+                p.followed
             )::pgq._partition_state as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
@@ -5570,7 +5659,12 @@ begin
             and (
                 p.segment <> c.segment
                 or p.partitions <> t.partitions
-                or p.notify <> t.notify
+                or p.followed <> (
+                    t.notify
+                    or exists (
+                        select from pgq.subscription as s where s.topic_id = t.topic_id
+                    )
+                )
             )
         limit _settle_partitions.max_partitions
         for no key update of p skip locked
@@ -5581,7 +5675,9 @@ begin
         set
             partitions = t.partitions,
             ring = pgq._free_ring(p.topic, p.partition, t.partitions),
-            notify = t.notify
+            followed = t.notify or exists (
+                select from pgq.subscription as s where s.topic_id = t.topic_id
+            )
         from pgq.topic as t
         where p.partition_id = place.partition_id
             and t.topic_id = p.topic_id;
@@ -5622,7 +5718,7 @@ begin
             topic,
             partitions,
             ring,
-            notify,
+            followed,
             segment,
             segment_first_offset,
             segment_entered_at,
@@ -5637,7 +5733,11 @@ begin
             pgq._free_ring(
                 (_add_partitions.topic).topic, n.number, _add_partitions.last_partition + 1
             ),
-            (_add_partitions.topic).notify,
+            (_add_partitions.topic).notify or exists (
+                select
+                from pgq.subscription as s
+                where s.topic_id = (_add_partitions.topic).topic_id
+            ),
             (_add_partitions.class).segment,
             1,
             '-infinity',
@@ -6565,6 +6665,1036 @@ comment on function pgq.list_groups(text) is
 'The consumer groups of a topic, or of all topics, by name.
 Errors: MQ001 unknown topic.';
 
+-- ==== sql/queue/_point_jobs.sql
+
+create function pgq._point_jobs(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority
+    )
+    select
+        nextval('pgq.job_id'),
+        _point_jobs.queue_id,
+        _point_jobs.partition_id,
+        o.log_offset,
+        _point_jobs.expires_at,
+        _point_jobs.visible_at,
+        _point_jobs.segment,
+        0,
+        0
+    from unnest(_point_jobs.offsets) as o (log_offset);
+end
+$$;
+
+comment on function pgq._point_jobs(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'Adds jobs to a queue whose payloads are stored already, in the order of the array.';
+
+-- ==== sql/queue/_point_ordered.sql
+
+create function pgq._point_ordered(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    keys text[];
+    free text[];
+    turns boolean[];
+    ids bigint[];
+begin
+    -- A long key must not undo the publish: those that begin alike are one.
+    if _point_ordered.segment = 0 then
+        select array_agg(left(m.key, 255) order by m.log_offset)
+        from pgq.message_0 as m
+        where m.partition_id = _point_ordered.partition_id
+            and m.log_offset = any(_point_ordered.offsets)
+        into keys;
+    elsif _point_ordered.segment = 1 then
+        select array_agg(left(m.key, 255) order by m.log_offset)
+        from pgq.message_1 as m
+        where m.partition_id = _point_ordered.partition_id
+            and m.log_offset = any(_point_ordered.offsets)
+        into keys;
+    elsif _point_ordered.segment <= 3 then
+        if _point_ordered.segment <= 2 then
+            select array_agg(left(m.key, 255) order by m.log_offset)
+            from pgq.message_2 as m
+            where m.partition_id = _point_ordered.partition_id
+                and m.log_offset = any(_point_ordered.offsets)
+            into keys;
+        else
+            select array_agg(left(m.key, 255) order by m.log_offset)
+            from pgq.message_3 as m
+            where m.partition_id = _point_ordered.partition_id
+                and m.log_offset = any(_point_ordered.offsets)
+            into keys;
+        end if;
+    elsif _point_ordered.segment <= 7 then
+        if _point_ordered.segment <= 5 then
+            if _point_ordered.segment <= 4 then
+                select array_agg(left(m.key, 255) order by m.log_offset)
+                from pgq.message_4 as m
+                where m.partition_id = _point_ordered.partition_id
+                    and m.log_offset = any(_point_ordered.offsets)
+                into keys;
+            else
+                select array_agg(left(m.key, 255) order by m.log_offset)
+                from pgq.message_5 as m
+                where m.partition_id = _point_ordered.partition_id
+                    and m.log_offset = any(_point_ordered.offsets)
+                into keys;
+            end if;
+        else
+            if _point_ordered.segment <= 6 then
+                select array_agg(left(m.key, 255) order by m.log_offset)
+                from pgq.message_6 as m
+                where m.partition_id = _point_ordered.partition_id
+                    and m.log_offset = any(_point_ordered.offsets)
+                into keys;
+            else
+                select array_agg(left(m.key, 255) order by m.log_offset)
+                from pgq.message_7 as m
+                where m.partition_id = _point_ordered.partition_id
+                    and m.log_offset = any(_point_ordered.offsets)
+                into keys;
+            end if;
+        end if;
+    elsif _point_ordered.segment <= 15 then
+        if _point_ordered.segment <= 11 then
+            if _point_ordered.segment <= 9 then
+                if _point_ordered.segment <= 8 then
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_8 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                else
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_9 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                end if;
+            else
+                if _point_ordered.segment <= 10 then
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_10 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                else
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_11 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                end if;
+            end if;
+        else
+            if _point_ordered.segment <= 13 then
+                if _point_ordered.segment <= 12 then
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_12 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                else
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_13 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                end if;
+            else
+                if _point_ordered.segment <= 14 then
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_14 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                else
+                    select array_agg(left(m.key, 255) order by m.log_offset)
+                    from pgq.message_15 as m
+                    where m.partition_id = _point_ordered.partition_id
+                        and m.log_offset = any(_point_ordered.offsets)
+                    into keys;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select array_agg(left(m.key, 255) order by m.log_offset)
+            from pgq.message_%1$s as m
+            where m.partition_id = $1
+                and m.log_offset = any($2)
+        $leaf$, _point_ordered.segment)
+        into keys
+        using _point_ordered.partition_id, _point_ordered.offsets;
+    end if;
+
+    -- Before the ids are taken.
+    free := pgq._join_order(_point_ordered.queue_id, keys);
+    ids := array(
+        select nextval('pgq.job_id')
+        from generate_series(1, cardinality(keys))
+    );
+    turns := pgq._turns(_point_ordered.queue_id, keys, free, null);
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        ordered_key,
+        due_at
+    )
+    select
+        b.job_id,
+        _point_ordered.queue_id,
+        _point_ordered.partition_id,
+        b.log_offset,
+        _point_ordered.expires_at,
+        case when b.waits then 'infinity' else _point_ordered.visible_at end,
+        _point_ordered.segment,
+        0,
+        0,
+        b.ordered_key,
+        case when b.waits then _point_ordered.visible_at end
+    from (
+        select
+            unnest(ids) as job_id,
+            unnest(_point_ordered.offsets) as log_offset,
+            unnest(keys) as ordered_key,
+            unnest(turns) as waits
+    ) as b;
+end
+$$;
+
+comment on function pgq._point_ordered(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'What _point_jobs does for an ordered queue: the offsets, in ascending order, are those of messages
+in one segment, whose keys say which of them wait for another.';
+
+-- ==== sql/queue/_add_runs.sql
+
+create function pgq._add_runs(
+    queue_id bigint,
+    partition_id bigint,
+    segment integer,
+    offsets bigint[],
+    visible_at timestamptz,
+    expires_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- A claim of one job makes jobs of a whole run, so they are short.
+    insert into pgq.job_run (
+        queue_id,
+        visible_at,
+        run_id,
+        partition_id,
+        first_offset,
+        expires_at,
+        segment,
+        jobs,
+        places
+    )
+    select
+        _add_runs.queue_id,
+        _add_runs.visible_at,
+        nextval('pgq.job_id'),
+        _add_runs.partition_id,
+        r.first_offset,
+        _add_runs.expires_at,
+        _add_runs.segment,
+        r.jobs,
+        case when r.last_place >= r.jobs then r.places end
+    from (
+        select
+            _add_runs.offsets[1] + p.piece * 100 as first_offset,
+            count(*)::integer as jobs,
+            max(p.place) as last_place,
+            array_agg(p.place order by p.place) as places
+        from (
+            select
+                (o.log_offset - _add_runs.offsets[1]) / 100 as piece,
+                ((o.log_offset - _add_runs.offsets[1]) % 100)::smallint as place
+            from unnest(_add_runs.offsets) as o (log_offset)
+        ) as p
+        group by p.piece
+        order by p.piece
+    ) as r;
+end
+$$;
+
+comment on function pgq._add_runs(
+    bigint, bigint, integer, bigint[], timestamptz, timestamptz
+) is
+'Adds jobs as _point_jobs does, but in runs of up to 100 messages.';
+
+-- ==== sql/queue/_expand_run.sql
+
+create function pgq._expand_run(run pgq.job_run)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    delete from pgq.job_run as r
+    where r.queue_id = (_expand_run.run).queue_id
+        and r.visible_at = (_expand_run.run).visible_at
+        and r.run_id = (_expand_run.run).run_id;
+
+    -- They become due when the run was: no floor has risen above it, see _raise_floor.
+    perform pgq._point_jobs(
+        (_expand_run.run).queue_id,
+        (_expand_run.run).partition_id,
+        (_expand_run.run).segment,
+        array(
+            select (_expand_run.run).first_offset + p.place
+            from unnest(
+                coalesce(
+                    (_expand_run.run).places,
+                    array(select generate_series(0, (_expand_run.run).jobs - 1)::smallint)
+                )
+            ) as p (place)
+        ),
+        (_expand_run.run).visible_at,
+        (_expand_run.run).expires_at
+    );
+end
+$$;
+
+comment on function pgq._expand_run(pgq.job_run) is
+'Makes jobs of a run, whose row the caller has locked, in the order of their messages.';
+
+-- ==== sql/subscription/_fail_unknown_subscription.sql
+
+create function pgq._fail_unknown_subscription(subscription text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _fail_unknown_subscription.subscription is null then
+        raise exception 'argument "subscription" must not be null'
+            using errcode = '22004';
+    end if;
+    raise exception 'unknown subscription "%"', _fail_unknown_subscription.subscription
+        using errcode = 'MQ011',
+            hint = 'Create it with pgq.subscribe, or see pgq.list_subscriptions for those that '
+                'exist.';
+end
+$$;
+
+comment on function pgq._fail_unknown_subscription(text) is
+'Raises MQ011, or 22004 when no name was given.';
+
+-- ==== sql/subscription/_check_filter.sql
+
+create function pgq._check_filter(filter jsonb)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    name text;
+begin
+    if jsonb_typeof(_check_filter.filter) <> 'object' then
+        raise exception 'argument "filter" must be a JSON object'
+            using errcode = '22023',
+                hint = 'It has a list of values for each header, like {"status": ["shipped"]}.';
+    end if;
+
+    select f.key
+    into name
+    from jsonb_each(_check_filter.filter) as f
+    where jsonb_typeof(f.value) <> 'array'
+    limit 1;
+
+    if found then
+        raise exception 'argument "filter" must have a list of values for each header'
+            using errcode = '22023',
+                detail = format('Header "%s" has none.', left(name, 100)),
+                hint = 'Write it like {"status": ["processed", "shipped"]}.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_filter(jsonb) is
+'Refuses a filter that is no JSON object of arrays (22023).';
+
+-- ==== sql/subscription/_routing_regex.sql
+
+create function pgq._routing_regex(routing_key text)
+returns text
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    word text;
+    regex text := '^';
+    -- How many stars, and whether any #, since the last word: in whatever order they stand, they
+    -- mean the same. So there is one expression for all, in which nothing is repeated twice.
+    stars integer := 0;
+    hash boolean := false;
+begin
+    if _routing_regex.routing_key is null then
+        return null;
+    end if;
+    if octet_length(_routing_regex.routing_key) not between 1 and 255 then
+        raise exception 'argument "routing_key" must have 1 to 255 bytes'
+            using errcode = '22023';
+    end if;
+
+    -- Each word has a dot in front, in the key as well, so that no word and an empty one differ.
+    foreach word in array string_to_array(_routing_regex.routing_key, '.') || null::text loop
+        case word
+            when '*' then
+                stars := stars + 1;
+            when '#' then
+                hash := true;
+            else
+                regex := regex
+                    || repeat('\.[^.]*', stars)
+                    || case when hash then '(?:\.[^.]*)*' else '' end;
+                stars := 0;
+                hash := false;
+                if word is not null then
+                    regex := regex
+                        || '\.'
+                        || regexp_replace(word, '([][\\.+*?^$(){}|])', '\\\1', 'g');
+                end if;
+        end case;
+    end loop;
+
+    return regex || '$';
+end
+$$;
+
+comment on function pgq._routing_regex(text) is
+'A routing pattern of AMQP as a regular expression for a routing key with a dot in front of each
+word; null for null. Refuses an empty one and one that is too long (22023).';
+
+-- ==== sql/subscription/_matches.sql
+
+create function pgq._matches(headers jsonb, filter jsonb, routing_regex text)
+returns boolean
+language sql
+immutable
+parallel safe
+as $$
+select coalesce(
+    (
+        _matches.filter is null
+        or not exists (
+            select
+            from jsonb_each(_matches.filter) as f
+            where not exists (
+                select
+                from jsonb_array_elements(f.value) as v
+                where v.value = _matches.headers -> f.key
+            )
+        )
+    )
+    and (
+        _matches.routing_regex is null
+        or case
+            when _matches.headers ->> 'routing_key' = '' then ''
+            else '.' || (_matches.headers ->> 'routing_key')
+        end ~ _matches.routing_regex collate "C"
+    ),
+    false
+)
+$$;
+
+comment on function pgq._matches(jsonb, jsonb, text) is
+'Whether headers are what a filter and a routing pattern ask for. It raises no error, whatever the
+headers are.';
+
+-- ==== sql/subscription/_subscription_info.sql
+
+create function pgq._subscription_info(subscription text)
+returns setof pgq.subscription_info
+language sql
+stable
+parallel safe
+rows 1
+as $$
+select
+    s.subscription,
+    t.topic,
+    q.queue,
+    s.filter,
+    s.routing_key,
+    s.created_at
+from pgq.subscription as s
+inner join pgq.topic as t on t.topic_id = s.topic_id
+inner join pgq.queue as q on q.queue_id = s.queue_id
+where s.subscription = _subscription_info.subscription
+$$;
+
+comment on function pgq._subscription_info(text) is
+'A subscription and its settings; no row when there is none of that name.';
+
+-- ==== sql/subscription/subscribe.sql
+
+create function pgq.subscribe(
+    subscription text,
+    topic text,
+    queue text,
+    filter jsonb default null,
+    routing_key text default null
+)
+returns setof pgq.subscription_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    existing pgq.subscription_info;
+    regex text;
+    target pgq.topic;
+    target_id bigint;
+begin
+    perform pgq._check_name('subscription', subscribe.subscription collate "C");
+    perform pgq._check_filter(subscribe.filter);
+    regex := pgq._routing_regex(subscribe.routing_key collate "C");
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._subscription_info(subscribe.subscription collate "C") as i;
+
+    if existing.subscription is not null then
+        -- An old snapshot may show one that is gone since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.subscription as s
+            where s.subscription = subscribe.subscription collate "C"
+            for key share;
+        end if;
+
+        if subscribe.topic is null then
+            perform pgq._fail_unknown_topic(subscribe.topic);
+        end if;
+        if subscribe.queue is null then
+            perform pgq._fail_unknown_queue(subscribe.queue);
+        end if;
+
+        perform pgq._check_settings_equal(
+            'subscription',
+            subscribe.subscription,
+            jsonb_build_object(
+                'topic', subscribe.topic,
+                'queue', subscribe.queue,
+                'filter', subscribe.filter::text,
+                'routing_key', subscribe.routing_key
+            ),
+            null,
+            to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text)
+        );
+        return next existing;
+        return;
+    end if;
+
+    -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
+    -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
+    -- too, for whoever adds partitions by such a one.
+    perform pgq._check_topic(subscribe.topic collate "C");
+    perform pgq._check_queue(subscribe.queue collate "C");
+    target := pgq._lock_topic(subscribe.topic collate "C");
+
+    loop
+        update pgq.queue as q
+        set subscribed = true
+        where q.queue = subscribe.queue collate "C"
+        returning q.queue_id
+        into target_id;
+
+        exit when target_id is not null;
+        perform pgq._check_queue(subscribe.queue collate "C");
+    end loop;
+
+    insert into pgq.subscription (
+        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at
+    )
+    values (
+        subscribe.subscription,
+        target.topic_id,
+        target_id,
+        subscribe.filter,
+        subscribe.routing_key,
+        regex,
+        pgq._clock()
+    )
+    on conflict do nothing;
+
+    if not found then
+        if exists (
+            select
+            from pgq.subscription as s
+            where s.subscription = subscribe.subscription collate "C"
+        ) then
+            -- Another transaction has made it in the meantime.
+            return query
+            select c.*
+            from pgq.subscribe(
+                subscribe.subscription,
+                subscribe.topic,
+                subscribe.queue,
+                subscribe.filter,
+                subscribe.routing_key
+            ) as c;
+            return;
+        end if;
+
+        raise exception 'queue "%" is subscribed to topic "%" already',
+            subscribe.queue, subscribe.topic
+            using errcode = 'MQ005',
+                detail = (
+                    select format('By the subscription "%s".', s.subscription)
+                    from pgq.subscription as s
+                    where s.topic_id = target.topic_id
+                        and s.queue_id = target_id
+                ),
+                hint = 'Remove that one with pgq.unsubscribe first.';
+    end if;
+
+    update pgq.partition as p
+    set followed = true
+    where p.topic_id = target.topic_id;
+
+    update pgq.topic as t
+    set updated_at = t.updated_at
+    where t.topic_id = target.topic_id;
+
+    return query
+    select i.*
+    from pgq._subscription_info(subscribe.subscription collate "C") as i;
+end
+$$;
+
+comment on function pgq.subscribe(text, text, text, jsonb, text) is
+'Has a queue get a job for each message of a topic; one that exists has to have what is given.
+It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message
+to the topic adds a job to the queue, in the same transaction. The job has the content, key, headers
+and time of the message, which is not copied; its delay and job_ttl are those of the queue. filter:
+for names of headers the values that each may have, like {"status": ["processed", "shipped"]}; a
+message must have all of these headers, each with one of its values, which are compared as JSON (1
+and 1.0 are equal, 1 and "1" are not); {} takes all messages. routing_key: a pattern of AMQP for the
+header routing_key, 1 to 255 bytes long: words with dots between them, where * stands for one word
+and # for any number of them, none included; a message without that header does not match. With
+both, both have to match. A queue can be subscribed to a topic once, and to several topics. It waits
+for transactions that publish to the topic: then each message that is published after this call has
+committed is delivered, and none that was before. Jobs that were finished are kept no longer than
+the messages of the topic.
+Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
+than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
+is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction
+was first (try again).';
+
+-- ==== sql/subscription/unsubscribe.sql
+
+create function pgq.unsubscribe(subscription text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    loop
+        select s.topic_id
+        into target_id
+        from pgq.subscription as s
+        where s.subscription = unsubscribe.subscription collate "C";
+
+        if target_id is null then
+            perform pgq._fail_unknown_subscription(unsubscribe.subscription collate "C");
+        end if;
+
+        -- As in subscribe. Publishers that know it end before it is gone.
+        perform
+        from pgq.partition as p
+        where p.topic_id = target_id
+        order by p.partition
+        for update;
+
+        delete from pgq.subscription as s
+        where s.subscription = unsubscribe.subscription collate "C"
+            and s.topic_id = target_id;
+
+        -- Else it went while this call waited, and there may be another one of its name.
+        exit when found;
+    end loop;
+
+    update pgq.partition as p
+    set followed = t.notify or exists (
+        select from pgq.subscription as s where s.topic_id = t.topic_id
+    )
+    from pgq.topic as t
+    where p.topic_id = target_id
+        and t.topic_id = p.topic_id;
+end
+$$;
+
+comment on function pgq.unsubscribe(text) is
+'Ends a subscription; the jobs that it has made stay.
+It waits for transactions that publish to the topic.
+Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
+when another transaction was first (try again).';
+
+-- ==== sql/subscription/list_subscriptions.sql
+
+create function pgq.list_subscriptions()
+returns setof pgq.subscription_info
+language sql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+select i.*
+from pgq.subscription as s
+cross join lateral pgq._subscription_info(s.subscription) as i
+order by s.subscription
+$$;
+
+comment on function pgq.list_subscriptions() is
+'All subscriptions and their settings, by name.';
+
+-- ==== sql/subscription/_deliver.sql
+
+create function pgq._deliver(
+    partition_id bigint,
+    segment integer,
+    first_offset bigint,
+    last_offset bigint
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    matched bigint[];
+    -- The caller has stored the messages, and so has its transaction id: the floor relies on it.
+    moment timestamptz := pgq._clock();
+begin
+    -- Heard when this transaction commits.
+    perform pg_notify('pgq_topic', t.topic)
+    from pgq.partition as p
+    inner join pgq.topic as t on t.topic_id = p.topic_id
+    where p.partition_id = _deliver.partition_id
+        and t.notify;
+
+    for target in
+        select
+            s.filter,
+            s.routing_regex,
+            q.queue_id,
+            q.queue,
+            q.notify,
+            q.ordered,
+            moment + q.delay as visible_at,
+            moment + q.job_ttl as expires_at
+        from pgq.partition as p
+        inner join pgq.subscription as s on s.topic_id = p.topic_id
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where p.partition_id = _deliver.partition_id
+        order by q.queue_id
+    loop
+        if target.filter is null and target.routing_regex is null then
+            matched := array(select generate_series(_deliver.first_offset, _deliver.last_offset));
+        else
+            if _deliver.segment = 0 then
+                select array_agg(m.log_offset order by m.log_offset)
+                from pgq.message_0 as m
+                where m.partition_id = _deliver.partition_id
+                    and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                    and pgq._matches(m.headers, target.filter, target.routing_regex)
+                into matched;
+            elsif _deliver.segment = 1 then
+                select array_agg(m.log_offset order by m.log_offset)
+                from pgq.message_1 as m
+                where m.partition_id = _deliver.partition_id
+                    and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                    and pgq._matches(m.headers, target.filter, target.routing_regex)
+                into matched;
+            elsif _deliver.segment <= 3 then
+                if _deliver.segment <= 2 then
+                    select array_agg(m.log_offset order by m.log_offset)
+                    from pgq.message_2 as m
+                    where m.partition_id = _deliver.partition_id
+                        and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                        and pgq._matches(m.headers, target.filter, target.routing_regex)
+                    into matched;
+                else
+                    select array_agg(m.log_offset order by m.log_offset)
+                    from pgq.message_3 as m
+                    where m.partition_id = _deliver.partition_id
+                        and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                        and pgq._matches(m.headers, target.filter, target.routing_regex)
+                    into matched;
+                end if;
+            elsif _deliver.segment <= 7 then
+                if _deliver.segment <= 5 then
+                    if _deliver.segment <= 4 then
+                        select array_agg(m.log_offset order by m.log_offset)
+                        from pgq.message_4 as m
+                        where m.partition_id = _deliver.partition_id
+                            and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                            and pgq._matches(m.headers, target.filter, target.routing_regex)
+                        into matched;
+                    else
+                        select array_agg(m.log_offset order by m.log_offset)
+                        from pgq.message_5 as m
+                        where m.partition_id = _deliver.partition_id
+                            and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                            and pgq._matches(m.headers, target.filter, target.routing_regex)
+                        into matched;
+                    end if;
+                else
+                    if _deliver.segment <= 6 then
+                        select array_agg(m.log_offset order by m.log_offset)
+                        from pgq.message_6 as m
+                        where m.partition_id = _deliver.partition_id
+                            and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                            and pgq._matches(m.headers, target.filter, target.routing_regex)
+                        into matched;
+                    else
+                        select array_agg(m.log_offset order by m.log_offset)
+                        from pgq.message_7 as m
+                        where m.partition_id = _deliver.partition_id
+                            and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                            and pgq._matches(m.headers, target.filter, target.routing_regex)
+                        into matched;
+                    end if;
+                end if;
+            elsif _deliver.segment <= 15 then
+                if _deliver.segment <= 11 then
+                    if _deliver.segment <= 9 then
+                        if _deliver.segment <= 8 then
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_8 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        else
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_9 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        end if;
+                    else
+                        if _deliver.segment <= 10 then
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_10 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        else
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_11 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        end if;
+                    end if;
+                else
+                    if _deliver.segment <= 13 then
+                        if _deliver.segment <= 12 then
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_12 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        else
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_13 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        end if;
+                    else
+                        if _deliver.segment <= 14 then
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_14 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        else
+                            select array_agg(m.log_offset order by m.log_offset)
+                            from pgq.message_15 as m
+                            where m.partition_id = _deliver.partition_id
+                                and m.log_offset between _deliver.first_offset and _deliver.last_offset
+                                and pgq._matches(m.headers, target.filter, target.routing_regex)
+                            into matched;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    select array_agg(m.log_offset order by m.log_offset)
+                    from pgq.message_%1$s as m
+                    where m.partition_id = $1
+                        and m.log_offset between $2 and $3
+                        and pgq._matches(m.headers, $4, $5)
+                $leaf$, _deliver.segment)
+                into matched
+                using _deliver.partition_id, _deliver.first_offset, _deliver.last_offset, target.filter, target.routing_regex;
+            end if;
+
+            continue when matched is null;
+        end if;
+
+        -- A row for each job takes almost four times the space of a run in the log of the server
+        -- when there are four of them.
+        if target.ordered then
+            perform pgq._point_ordered(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        elsif cardinality(matched) < 4 then
+            perform pgq._point_jobs(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        else
+            perform pgq._add_runs(
+                target.queue_id,
+                _deliver.partition_id,
+                _deliver.segment,
+                matched,
+                target.visible_at,
+                target.expires_at
+            );
+        end if;
+
+        if target.notify then
+            perform pg_notify('pgq_queue', target.queue);
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._deliver(bigint, integer, bigint, bigint) is
+'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
+row it has locked: notifies, and adds a job that points at the message to each queue whose
+subscription it matches.';
+
+-- ==== sql/subscription/_clean_subscriptions.sql
+
+create function pgq._clean_subscriptions()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select q.queue_id
+        from pgq.queue as q
+        where q.subscribed
+            and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
+            and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
+        for no key update skip locked
+    loop
+        -- A new statement: subscribe holds the row as well. Publishers who knew a subscription have
+        -- ended before it went.
+        update pgq.queue as q
+        set subscribed = false
+        where q.queue_id = target.queue_id
+            and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
+            and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id);
+    end loop;
+end
+$$;
+
+comment on function pgq._clean_subscriptions() is
+'The part of cleanup that lets claims look for runs no more in queues without subscriptions.';
+
 -- ==== sql/log/_ring.sql
 
 create function pgq._ring()
@@ -6633,7 +7763,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.followed
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -6660,7 +7790,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.followed
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -6748,7 +7878,7 @@ declare
     );
     home integer;
     leaf integer;
-    notify boolean;
+    followed boolean;
     locked integer := 0;
     place integer := 0;
 begin
@@ -6810,7 +7940,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.followed
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
@@ -6832,7 +7962,7 @@ begin
         stamps[state.partition] := greatest(
             stamp, newest.published_at, state.segment_entered_at
         );
-        notify := state.notify;
+        followed := state.followed or followed is true;
         locked := locked + 1;
     end loop;
 
@@ -7292,8 +8422,15 @@ begin
     where first_offsets[g.partition] is not null
     order by g.partition;
 
-    if notify then
-        perform pg_notify('pgq_topic', _publish_spread.topic);
+    if followed then
+        perform pgq._deliver(
+            ids[g.partition],
+            segments[g.partition],
+            first_offsets[g.partition],
+            next_offsets[g.partition] - 1
+        )
+        from generate_subscripts(first_offsets, 1) as g (partition)
+        where first_offsets[g.partition] is not null;
     end if;
 end
 $$;
@@ -8011,8 +9148,10 @@ begin
         using state.partition_id, stamp, published.first_offset, published.last_offset, publish_batch.keys, publish_batch.headers, publish_batch.payloads, publish_batch.bodies;
     end if;
 
-    if state.notify then
-        perform pg_notify('pgq_topic', publish_batch.topic);
+    if state.followed then
+        perform pgq._deliver(
+            state.partition_id, state.segment, published.first_offset, published.last_offset
+        );
     end if;
 
     return next published;
@@ -8068,7 +9207,7 @@ declare
     until timestamptz;
     newest_offset bigint;
     newest_at timestamptz;
-    notify boolean;
+    followed boolean;
     state pgq._partition_state;
     published pgq.publish_result;
 begin
@@ -8124,7 +9263,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify,
+            p.followed,
             false
         into
             published.partition,
@@ -8133,7 +9272,7 @@ begin
             first_offset,
             entered_at,
             until,
-            notify,
+            followed,
             published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
@@ -8149,7 +9288,7 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify,
+            p.followed,
             false
         into
             published.partition,
@@ -8158,7 +9297,7 @@ begin
             first_offset,
             entered_at,
             until,
-            notify,
+            followed,
             published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
@@ -8176,7 +9315,7 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not notify) is not true then
+    if (until > pgq._clock() and not followed) is not true then
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
@@ -8185,10 +9324,21 @@ begin
             leaf := state.segment;
             first_offset := state.segment_first_offset;
             entered_at := state.segment_entered_at;
-            notify := state.notify;
+            followed := state.followed;
         end if;
-        if notify then
-            perform pg_notify('pgq_topic', publish.topic);
+        if followed then
+            -- The partition is locked by now.
+            return query
+            select b.partition, b.first_offset, b.duplicate
+            from pgq.publish_batch(
+                topic => publish.topic,
+                payloads => case when publish.payload is not null then array[publish.payload] end,
+                keys => array[publish.key],
+                headers => array[publish.headers],
+                partition => published.partition,
+                bodies => case when publish.body is not null then array[publish.body] end
+            ) as b;
+            return;
         end if;
     end if;
 
@@ -13133,6 +14283,21 @@ begin
         perform pgq._check_queue(drop_queue.queue collate "C");
     end loop;
 
+    -- Runs first: what a claim makes of them meanwhile is found below.
+    with doomed as materialized (
+        select r.visible_at, r.run_id
+        from pgq.job_run as r
+        where r.queue_id = target.queue_id
+        order by r.visible_at, r.run_id
+        for update
+    )
+
+    delete from pgq.job_run as r
+    using doomed as d
+    where r.queue_id = target.queue_id
+        and r.visible_at = d.visible_at
+        and r.run_id = d.run_id;
+
     select s.last_value
     into newest_id
     from pgq.job_id as s;
@@ -13338,6 +14503,31 @@ begin
         raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
                 hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
+    end if;
+
+    -- Runs first: a claim that turns one into jobs is waited for, and its jobs are among those
+    -- below.
+    if purge_queue.all_jobs then
+        with doomed as materialized (
+            select r.visible_at, r.run_id
+            from pgq.job_run as r
+            where r.queue_id = target_id
+            order by r.visible_at, r.run_id
+            for update
+        ),
+
+        purged as (
+            delete from pgq.job_run as r
+            using doomed as d
+            where r.queue_id = target_id
+                and r.visible_at = d.visible_at
+                and r.run_id = d.run_id
+            returning r.jobs
+        )
+
+        select coalesce(sum(p.jobs), 0)
+        into removed
+        from purged as p;
     end if;
 
     -- Those that are enqueued from now on are not meant.
@@ -15261,13 +16451,14 @@ begin
         array_agg(
             case
                 when f.floor_time >= state.safe_at then f.floor_time
-                else coalesce(j.visible_at, state.safe_at)
+                else coalesce(least(j.visible_at, r.visible_at), state.safe_at)
             end
             order by f.place
         ),
         array_agg(
             case
                 when f.floor_time >= state.safe_at then f.floor_id
+                when r.visible_at < j.visible_at then 0
                 else coalesce(j.job_id, 0)
             end
             order by f.place
@@ -15285,7 +16476,19 @@ begin
             and (k.expires_at is null or k.expires_at > _raise_floor.moment)
         order by k.visible_at, k.job_id
         limit 1
-    ) as j on true;
+    ) as j on true
+    -- The jobs of a run will stand where the run does, with ids that are higher than all so far.
+    left join lateral (
+        select k.visible_at
+        from pgq.job_run as k
+        where f.place = 1
+            and k.queue_id = _raise_floor.queue_id
+            and k.visible_at >= f.floor_time
+            and k.visible_at < state.safe_at
+            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+        order by k.visible_at, k.run_id
+        limit 1
+    ) as r on true;
 
     if state.note_floor < state.safe_at then
         -- The notes of an ordered queue, in the same way.
@@ -15772,6 +16975,86 @@ $$;
 comment on function pgq._note_claims(bigint, bigint[]) is
 'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';
 
+-- ==== sql/queue/_expand_runs.sql
+
+create function pgq._expand_runs(
+    queue_id bigint,
+    max_jobs integer,
+    moment timestamptz,
+    most_attempts integer,
+    floor_time timestamptz,
+    floor_id bigint
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _expand_runs.max_jobs;
+begin
+    select r.*
+    into run
+    from pgq.job_run as r
+    where r.queue_id = _expand_runs.queue_id
+        and r.visible_at >= _expand_runs.floor_time
+        and r.visible_at <= _expand_runs.moment
+        and (r.expires_at is null or r.expires_at > _expand_runs.moment)
+    order by r.visible_at, r.run_id
+    limit 1;
+
+    if run.run_id is null then
+        return;
+    end if;
+
+    -- Jobs that are due earlier go first. They are locked here, since those that another claim has
+    -- do not count; the claim takes them then.
+    select wanted - count(*)
+    into wanted
+    from (
+        select
+        from pgq.job as k
+        where k.queue_id = _expand_runs.queue_id
+            and k.priority = 0
+            and (k.visible_at, k.job_id) >= (_expand_runs.floor_time, _expand_runs.floor_id)
+            and k.visible_at <= run.visible_at
+            and (k.expires_at is null or k.expires_at > _expand_runs.moment)
+            and k.attempt < coalesce(k.max_attempts, _expand_runs.most_attempts)
+        order by k.visible_at, k.job_id
+        limit _expand_runs.max_jobs
+        for update skip locked
+    ) as j;
+
+    run.visible_at := _expand_runs.floor_time;
+    run.run_id := 0;
+    while wanted > 0 loop
+        -- What another claim has locked it makes jobs of, unless it is rolled back.
+        select r.*
+        into run
+        from pgq.job_run as r
+        where r.queue_id = _expand_runs.queue_id
+            and (r.visible_at, r.run_id) > (run.visible_at, run.run_id)
+            and r.visible_at <= _expand_runs.moment
+            and (r.expires_at is null or r.expires_at > _expand_runs.moment)
+        order by r.visible_at, r.run_id
+        limit 1
+        for update skip locked;
+
+        exit when run.run_id is null;
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+    end loop;
+end
+$$;
+
+comment on function pgq._expand_runs(
+    bigint, integer, timestamptz, integer, timestamptz, bigint
+) is
+'Makes jobs of so many runs of a queue as a claim of max_jobs needs: of those that are due before
+the jobs that it would get otherwise. Called with what the claim has read.';
+
 -- ==== sql/queue/_claim_jobs.sql
 
 create function pgq._claim_jobs(
@@ -15798,6 +17081,7 @@ declare
     most_attempts integer;
     paused boolean;
     limited boolean;
+    subscribed boolean;
     common_times timestamptz[];
     common_ids bigint[];
     times timestamptz[];
@@ -15830,6 +17114,7 @@ begin
         q.ordered,
         f.note_floor,
         q.max_leased is not null or q.rate_limit is not null,
+        q.subscribed,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
@@ -15842,6 +17127,7 @@ begin
         ordered,
         noted_from,
         limited,
+        subscribed,
         common_times,
         common_ids,
         common_raised_at,
@@ -15901,6 +17187,12 @@ begin
         common_times := array_fill('-infinity'::timestamptz, array[10]);
         common_ids := array_fill(0::bigint, array[10]);
         era := null;
+    end if;
+
+    if subscribed and _claim_jobs.label is null then
+        perform pgq._expand_runs(
+            target_id, wanted, moment, most_attempts, common_times[1], common_ids[1]
+        );
     end if;
 
     times := common_times;
@@ -17243,6 +18535,7 @@ begin
         and not q.ordered
         and q.max_leased is null
         and q.rate_limit is null
+        and not q.subscribed
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";
@@ -18842,7 +20135,8 @@ begin
         and not q.paused
         and not q.ordered
         and q.max_leased is null
-        and q.rate_limit is null,
+        and q.rate_limit is null
+        and not q.subscribed,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -22564,13 +23858,29 @@ begin
             with ordinality as p (floor_time, floor_id, place)
         left join lateral (
             select
-                k.visible_at,
-                k.job_id,
-                (k.visible_at, k.job_id) < (p.floor_time, p.floor_id) as below
-            from pgq.job as k
-            where k.queue_id = f.queue_id
-                and k.priority = p.place - 1
-            order by k.visible_at, k.job_id
+                n.visible_at,
+                n.job_id,
+                (n.visible_at, n.job_id) < (p.floor_time, p.floor_id) as below
+            from (
+                (
+                    select k.visible_at, k.job_id
+                    from pgq.job as k
+                    where k.queue_id = f.queue_id
+                        and k.priority = p.place - 1
+                    order by k.visible_at, k.job_id
+                    limit 1
+                )
+                union all
+                (
+                    select r.visible_at, r.run_id
+                    from pgq.job_run as r
+                    where p.place = 1
+                        and r.queue_id = f.queue_id
+                    order by r.visible_at, r.run_id
+                    limit 1
+                )
+            ) as n
+            order by n.visible_at, n.job_id
             limit 1
         ) as j on true
     ) as s
@@ -22685,6 +23995,7 @@ begin
         select q.queue_id, q.queue, 1 + 1000 / count(*) over () as labels
         from pgq.queue as q
         where exists (select from pgq.job as j where j.queue_id = q.queue_id)
+            or exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
             or exists (
                 select
                 from pgq.queue_floor as f
@@ -22803,6 +24114,52 @@ comment on function pgq._clean_order(integer) is
 'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
 queues that were dropped: so many at most of each; says whether there may be more.';
 
+-- ==== sql/queue/_clean_runs.sql
+
+create function pgq._clean_runs(moment timestamptz, max_jobs integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _clean_runs.max_jobs;
+    removed bigint;
+begin
+    -- They expire as jobs.
+    for run in
+        select r.*
+        from pgq.job_run as r
+        where r.expires_at <= _clean_runs.moment
+        limit _clean_runs.max_jobs
+        for update skip locked
+    loop
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+        exit when wanted <= 0;
+    end loop;
+
+    -- A publish that was in progress when the queue was dropped.
+    delete from pgq.job_run as r
+    where (r.queue_id, r.visible_at, r.run_id) in (
+        select s.queue_id, s.visible_at, s.run_id
+        from pgq.job_run as s
+        where not exists (select from pgq.queue as q where q.queue_id = s.queue_id)
+        limit _clean_runs.max_jobs
+    );
+    get diagnostics removed = row_count;
+
+    return wanted <= 0 or removed = _clean_runs.max_jobs;
+end
+$$;
+
+comment on function pgq._clean_runs(timestamptz, integer) is
+'The part of cleanup that makes jobs of runs that are past the job_ttl of their queue, and removes
+those of dropped queues; true when there is more to do.';
+
 -- ==== sql/queue/_clean_jobs.sql
 
 create function pgq._clean_jobs(
@@ -22824,6 +24181,8 @@ declare
     unfinished boolean;
     letters pgq._ended_job[];
 begin
+    unfinished := pgq._clean_runs(_clean_jobs.moment, batch);
+
     for report in
         select r.*
         from pgq._expire_jobs(
@@ -22834,9 +24193,8 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(
-        _clean_jobs.started, _clean_jobs.horizon, batch
-    );
+    unfinished := pgq._mark_exhausted(_clean_jobs.started, _clean_jobs.horizon, batch)
+        or unfinished;
 
     for report in
         select r.*
@@ -23144,6 +24502,7 @@ nobody.';
 create function pgq._jobs_of_segment(
     segment integer,
     queue_id bigint,
+    partition_id bigint,
     max_jobs bigint,
     dead boolean
 )
@@ -23164,6 +24523,10 @@ begin
                 and (
                     _jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id
                 )
+                and (
+                    _jobs_of_segment.partition_id is null
+                    or d.partition_id = _jobs_of_segment.partition_id
+                )
             limit _jobs_of_segment.max_jobs
         );
     end if;
@@ -23173,20 +24536,67 @@ begin
         from pgq.job as j
         where j.segment = _jobs_of_segment.segment
             and (_jobs_of_segment.queue_id is null or j.queue_id = _jobs_of_segment.queue_id)
+            and (
+                _jobs_of_segment.partition_id is null
+                or j.partition_id = _jobs_of_segment.partition_id
+            )
         limit _jobs_of_segment.max_jobs
     );
 end
 $$;
 
-comment on function pgq._jobs_of_segment(integer, bigint, bigint, boolean) is
-'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all, so
-many at most.';
+comment on function pgq._jobs_of_segment(integer, bigint, bigint, bigint, boolean) is
+'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all,
+stored under one partition_id or any, so many at most.';
+
+-- ==== sql/queue/_expand_segment.sql
+
+create function pgq._expand_segment(
+    segment integer,
+    queue_id bigint,
+    partition_id bigint,
+    max_jobs integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+declare
+    run pgq.job_run;
+    wanted bigint := _expand_segment.max_jobs;
+begin
+    for run in
+        select r.*
+        from pgq.job_run as r
+        where r.segment = _expand_segment.segment
+            and (_expand_segment.queue_id is null or r.queue_id = _expand_segment.queue_id)
+            and (
+                _expand_segment.partition_id is null
+                or r.partition_id = _expand_segment.partition_id
+            )
+        limit _expand_segment.max_jobs
+        for update skip locked
+    loop
+        perform pgq._expand_run(run);
+        wanted := wanted - run.jobs;
+        exit when wanted <= 0;
+    end loop;
+end
+$$;
+
+comment on function pgq._expand_segment(integer, bigint, bigint, integer) is
+'Makes jobs of runs whose payloads stand in a segment: of one queue or of all, stored under one
+partition_id or any. It stops behind max_jobs.';
 
 -- ==== sql/queue/_carry_jobs.sql
 
 create function pgq._carry_jobs(
     leaf integer,
     queue_id bigint,
+    partition_id bigint,
     moment timestamptz,
     max_jobs integer
 )
@@ -23201,8 +24611,16 @@ declare
     dead bigint[];
     carried bigint;
 begin
+    perform pgq._expand_segment(
+        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.partition_id, _carry_jobs.max_jobs
+    );
+
     living := pgq._jobs_of_segment(
-        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.max_jobs, false
+        _carry_jobs.leaf,
+        _carry_jobs.queue_id,
+        _carry_jobs.partition_id,
+        _carry_jobs.max_jobs,
+        false
     );
     return query
     select r.*
@@ -23222,6 +24640,7 @@ begin
             pgq._jobs_of_segment(
                 _carry_jobs.leaf,
                 _carry_jobs.queue_id,
+                _carry_jobs.partition_id,
                 _carry_jobs.max_jobs - cardinality(living),
                 true
             )
@@ -23312,9 +24731,10 @@ begin
 end
 $$;
 
-comment on function pgq._carry_jobs(integer, bigint, timestamptz, integer) is
-'Carries the payloads of unfinished and dead jobs, of one queue or of all, from a segment to those
-written to now, a batch at a time. A job that somebody has locked is left for the next time.';
+comment on function pgq._carry_jobs(integer, bigint, bigint, timestamptz, integer) is
+'Carries the payloads of unfinished and dead jobs, of one queue or of all, stored under one
+partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody
+has locked is left for the next time.';
 
 -- ==== sql/queue/_has_archived.sql
 
@@ -23346,7 +24766,7 @@ comment on function pgq._has_archived(integer) is
 
 -- ==== sql/queue/_has_jobs.sql
 
-create function pgq._has_jobs(segment integer, queue_id bigint)
+create function pgq._has_jobs(segment integer, queue_id bigint, partition_id bigint)
 returns boolean
 language plpgsql
 volatile
@@ -23355,24 +24775,33 @@ set enable_seqscan = on
 as $$
 #variable_conflict use_column
 begin
-    -- Both in one statement: a job that is buried or redriven meanwhile is seen on one of the two
-    -- sides.
+    -- All in one statement: a job that is buried or redriven meanwhile, or comes out of a run, is
+    -- seen on one of the sides.
     return exists (
         select
         from pgq.job as j
         where j.segment = _has_jobs.segment
             and (_has_jobs.queue_id is null or j.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or j.partition_id = _has_jobs.partition_id)
     ) or exists (
         select
         from pgq.dead_job as d
         where d.segment = _has_jobs.segment
             and (_has_jobs.queue_id is null or d.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or d.partition_id = _has_jobs.partition_id)
+    ) or exists (
+        select
+        from pgq.job_run as r
+        where r.segment = _has_jobs.segment
+            and (_has_jobs.queue_id is null or r.queue_id = _has_jobs.queue_id)
+            and (_has_jobs.partition_id is null or r.partition_id = _has_jobs.partition_id)
     );
 end
 $$;
 
-comment on function pgq._has_jobs(integer, bigint) is
-'Whether payloads of unfinished or dead jobs, of one queue or of all, stand in a segment.';
+comment on function pgq._has_jobs(integer, bigint, bigint) is
+'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored
+under one partition_id or any.';
 
 -- ==== sql/queue/_remove_archived.sql
 
@@ -25187,8 +26616,10 @@ begin
         using state.partition_id, stamp, whole, first_offset, size, _publish_packed.starts, _publish_packed.lengths, _publish_packed.keys, _publish_packed.headers;
     end if;
 
-    if state.notify and size > 0 then
-        perform pg_notify('pgq_topic', _publish_packed.topic);
+    if state.followed and size > 0 then
+        perform pgq._deliver(
+            state.partition_id, state.segment, first_offset, first_offset + size - 1
+        );
     end if;
 end
 $$;
@@ -27675,13 +29106,24 @@ begin
         -- What goes, goes from sight first.
         perform pgq._hide_leftover(target);
 
-        if target.queue_id is not null then
-            -- Jobs that live on keep their payloads, elsewhere.
-            return query
-            select r.*
-            from pgq._carry_jobs(
-                target.segment, target.queue_id, _clean_leftovers.moment, budget::integer
-            ) as r;
+        -- Jobs that live on keep their payloads, elsewhere: those of a queue, or those that point
+        -- at messages of a topic.
+        return query
+        select r.*
+        from pgq._carry_jobs(
+            target.segment,
+            target.queue_id,
+            case when target.queue_id is null then target.partition_id end,
+            _clean_leftovers.moment,
+            budget::integer
+        ) as r;
+
+        -- Messages whose jobs are not all carried stay for now, with all of their partition.
+        if target.queue_id is null
+            and pgq._has_jobs(target.segment, null, target.partition_id)
+        then
+            return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            continue;
         end if;
 
         execute format(
@@ -27733,7 +29175,7 @@ begin
 
         -- Jobs that were locked are looked for again.
         continue when target.queue_id is not null
-            and pgq._has_jobs(target.segment, target.queue_id);
+            and pgq._has_jobs(target.segment, target.queue_id, null);
 
         -- An enqueue that began before this was noted may store a job when it is over. So there is
         -- a second look, behind all that had an id before the note was seen, and none between. One
@@ -28271,7 +29713,7 @@ begin
             for report in
                 select r.*
                 from pgq._carry_jobs(
-                    target.segment, null, _truncate_segments.moment, budget::integer
+                    target.segment, null, null, _truncate_segments.moment, budget::integer
                 ) as r
             loop
                 budget := budget - report.amount;
@@ -28281,7 +29723,7 @@ begin
 
         -- None can come to it any more: it is closed, and who changes a job leaves the payload
         -- where it is.
-        if pgq._has_jobs(target.segment, null) then
+        if pgq._has_jobs(target.segment, null, null) then
             if budget > 0 then
                 return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             else
@@ -28345,6 +29787,7 @@ begin
     foreach part in array array[
         'jobs',
         'effects',
+        'subscriptions',
         'writes',
         'leftovers',
         'truncation',
@@ -28361,6 +29804,8 @@ begin
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
+                when 'subscriptions' then
+                    perform pgq._clean_subscriptions();
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
@@ -28607,23 +30052,36 @@ from pgq.queue as q
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
     select
-        count(*) filter (where not e.expired and j.visible_at <= c.moment) as ready,
-        count(*) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
-        count(*) filter (
+        sum(j.jobs) filter (where not e.expired and j.visible_at <= c.moment) as ready,
+        sum(j.jobs) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
+        sum(j.jobs) filter (
             where not e.expired and j.visible_at > c.moment and j.lease_token is null
             and j.due_at is null
         ) as delayed,
-        count(*) filter (where not e.expired and j.due_at is not null) as waiting,
-        count(*) filter (
+        sum(j.jobs) filter (where not e.expired and j.due_at is not null) as waiting,
+        sum(j.jobs) filter (
             where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
         ) as expired,
         min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest,
-        count(*) as unfinished
-    from pgq.job as j
+        count(*) filter (where not j.is_run) as unfinished
+    from (
+        select k.visible_at, k.expires_at, k.lease_token, k.due_at, 1 as jobs, false as is_run
+        from pgq.job as k
+        where k.queue_id = q.queue_id
+        union all
+        select
+            r.visible_at,
+            r.expires_at,
+            null as lease_token,
+            null as due_at,
+            r.jobs,
+            true as is_run
+        from pgq.job_run as r
+        where r.queue_id = q.queue_id
+    ) as j
     cross join lateral (
         select coalesce(j.expires_at <= c.moment, false) as expired
     ) as e
-    where j.queue_id = q.queue_id
 ) as s
 left join lateral (
     select l.job_cost, l.credit, l.refilled_at

@@ -180,7 +180,7 @@
 \ir queue/_lock_floor.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
-\ir queue/_claim_state.sql
+\ir queue/_claims_so_far.sql
 \ir queue/_write_claims.sql
 \ir queue/_allowed_claims.sql
 \ir queue/_note_claims.sql

@@ -30,7 +30,7 @@ begin
     into most, limited
     from pgq.queue as q
     where q.queue_id = _allowed_claims.queue_id;
-    state := pgq._claim_state(_allowed_claims.queue_id);
+    state := pgq._claims_so_far(_allowed_claims.queue_id);
 
     if limited then
         allowed := least(allowed, trunc(state.credit / state.job_cost));

@@ -12,7 +12,11 @@ begin
             or _check_rate_limit.settings.rate_burst is not null
         )
     then
-        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
+        raise exception 'argument "%" must come with "rate_limit"',
+            case
+                when _check_rate_limit.settings.rate_interval is not null then 'rate_interval'
+                else 'rate_burst'
+            end
             using errcode = '22023';
     end if;
 end

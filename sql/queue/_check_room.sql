@@ -15,7 +15,9 @@ declare
     name text := 'pgq.room_' || _check_room.queue_id;
     -- What this session counted last: by which max_unfinished, up to which id there is room, when,
     -- and how many microseconds it took. It is a hint: no transaction and no other session sees it.
-    note numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ');
+    note numeric[] := string_to_array(
+        nullif(current_setting(name, true), ''), ' '
+    )::numeric[];
     age numeric;
     unfinished bigint;
 begin

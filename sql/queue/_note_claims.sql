@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    state pgq.claim_count := pgq._claim_state(_note_claims.queue_id);
+    state pgq.claim_count := pgq._claims_so_far(_note_claims.queue_id);
 begin
     -- It may be less than was allowed: the limits may have been changed since.
     if state.credit is not null then

@@ -1,4 +1,4 @@
-"""Limits of queues among many workers: no more than allowed, at no moment, and nobody waits long."""
+"""Limits of queues among many workers: never more than allowed, at no moment."""
 
 from __future__ import annotations
 

@@ -491,6 +491,12 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset(),
         returns="rows",
     ),
+    "list_subscriptions": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
     "list_topics": Signature(
         arguments={
         },
@@ -681,6 +687,24 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"topic", "consumer_group"}),
         returns="rows",
+    ),
+    "subscribe": Signature(
+        arguments={
+            "subscription": "text",
+            "topic": "text",
+            "queue": "text",
+            "filter": "jsonb",
+            "routing_key": "text",
+        },
+        required=frozenset({"subscription", "topic", "queue"}),
+        returns="row",
+    ),
+    "unsubscribe": Signature(
+        arguments={
+            "subscription": "text",
+        },
+        required=frozenset({"subscription"}),
+        returns="scalar",
     ),
     "version": Signature(
         arguments={

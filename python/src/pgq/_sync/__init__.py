@@ -11,6 +11,7 @@ from pgq._sync._effects import Effects
 from pgq._sync._jobs import Jobs
 from pgq._sync._queues import Queues
 from pgq._sync._schedules import Schedules
+from pgq._sync._subscriptions import Subscriptions
 from pgq._sync._topics import Topics
 from pgq._sync._transactions import Transactions
 
@@ -18,7 +19,16 @@ __all__ = ["Client"]
 
 
 class Client(
-    Topics, Consuming, Queues, Jobs, Effects, Schedules, BulkWrites, Cleanup, Transactions
+    Topics,
+    Consuming,
+    Queues,
+    Jobs,
+    Effects,
+    Schedules,
+    Subscriptions,
+    BulkWrites,
+    Cleanup,
+    Transactions,
 ):
     """pgq's functions as methods, on a connection that stays the caller's.
 
@@ -42,8 +52,8 @@ class Client(
     All methods raise `pgq.errors` and psycopg's own exceptions: InvalidParameterValue (22023) for
     an argument that makes no sense, NullValueNotAllowed (22004) for a null that is not allowed,
     InsufficientPrivilege (42501) without the permission, and UnknownTopic, UnknownQueue,
-    UnknownGroup, UnknownPartition or UnknownSchedule for a name or number that does not exist.
-    An enqueue raises QueueFull where the queue has as many jobs as it may have.
+    UnknownGroup, UnknownPartition, UnknownSchedule or UnknownSubscription for a name or number that
+    does not exist. An enqueue raises QueueFull where the queue has as many jobs as it may have.
     """
 
     def version(self) -> str:

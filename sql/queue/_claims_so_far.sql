@@ -1,4 +1,4 @@
-create function pgq._claim_state(queue_id bigint)
+create function pgq._claims_so_far(queue_id bigint)
 returns pgq.claim_count
 language plpgsql
 volatile
@@ -14,12 +14,12 @@ begin
     select c.*
     into state
     from pgq.claim_count as c
-    where c.queue_id = _claim_state.queue_id
+    where c.queue_id = _claims_so_far.queue_id
     order by c.seq desc
     limit 1;
 
     if state.queue_id is null then
-        state.queue_id := _claim_state.queue_id;
+        state.queue_id := _claims_so_far.queue_id;
         state.seq := 0;
         state.first_seq := 1;
         state.leased := 0;
@@ -28,7 +28,7 @@ begin
     select q.*
     into limits
     from pgq.queue as q
-    where q.queue_id = _claim_state.queue_id;
+    where q.queue_id = _claims_so_far.queue_id;
 
     -- Whole numbers, so nothing is lost however often it is added.
     if limits.rate_limit is not null then
@@ -57,5 +57,5 @@ begin
 end
 $$;
 
-comment on function pgq._claim_state(bigint) is
+comment on function pgq._claims_so_far(bigint) is
 'What a queue has handed out, and what its rate_limit allows now. The caller has its claim_lock.';
