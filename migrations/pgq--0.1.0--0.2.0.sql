@@ -4411,7 +4411,7 @@ as $$
 begin
     perform pgq._free_keys(array(
         select row(
-            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id')),
+            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id'), 0),
             _turns.queue_id,
             null,
             f.ordered_key
@@ -13395,9 +13395,7 @@ begin
                     where c.write_id = (_publish_staged.target).write_id
                 )
             );
-            select s.last_value
-            into newest_id
-            from pgq.job_id as s;
+            newest_id := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
         end if;
     end if;
 
