@@ -31,11 +31,8 @@ def check_order(queue: Queue) -> None:
 
 def _key(job: Job) -> str | None:
     arguments = job.event.arguments
-    keys = arguments.get("keys")
-    if keys is not None:
-        found = keys[job.event.numbers.index(job.number)]
-    else:
-        found = arguments.get("key")
+    keys = arguments.get("keys") or [arguments.get("key")] * len(job.event.numbers)
+    found = keys[job.event.numbers.index(job.number)]
     return found if found is None else str(found)
 
 
