@@ -76,9 +76,7 @@ begin
                     where c.write_id = (_publish_staged.target).write_id
                 )
             );
-            select s.last_value
-            into newest_id
-            from pgq.job_id as s;
+            newest_id := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
         end if;
     end if;
 

@@ -13,7 +13,7 @@ as $$
 begin
     perform pgq._free_keys(array(
         select row(
-            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id')),
+            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id'), 0),
             _turns.queue_id,
             null,
             f.ordered_key

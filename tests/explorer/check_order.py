@@ -31,9 +31,8 @@ def check_order(queue: Queue) -> None:
 
 def _key(job: Job) -> str | None:
     arguments = job.event.arguments
-    keys = arguments.get("keys")
-    alone = arguments.get("key")
-    found = alone if keys is None else keys[job.event.numbers.index(job.number)]
+    keys = arguments.get("keys") or [arguments.get("key")] * len(job.event.numbers)
+    found = keys[job.event.numbers.index(job.number)]
     return found if found is None else str(found)
 
 

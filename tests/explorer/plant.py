@@ -418,4 +418,10 @@ FAULTS = {
         ("poison",),
         frozenset({"skipped"}),
     ),
+    "an enqueue that does not wait for its key": Fault(
+        "_join_order",
+        "begin return array(select distinct unnest(_join_order.ordered_keys)); end",
+        ("queue", "endings"),
+        frozenset({"overtaken", "key without a first"}),
+    ),
 }

@@ -32,6 +32,7 @@ def test_what_it_shows(connection: Session) -> None:
         "headers",
         "payload",
         "body",
+        "stops_key",
     ]
     found = cursor.fetchall()
     assert all(
@@ -39,8 +40,8 @@ def test_what_it_shows(connection: Session) -> None:
         for enqueued_at, died_at in [row[4:6] for row in found]
     )
     assert [row[:4] + row[6:] for row in found] == [
-        (queue, first, 1, "boom", 2, "k", "l", {"h": "1"}, [1], None),
-        (queue, second, 1, None, 3, None, None, None, None, b"\x00"),
+        (queue, first, 1, "boom", 2, "k", "l", {"h": "1"}, [1], None, False),
+        (queue, second, 1, None, 3, None, None, None, None, b"\x00", False),
     ]
 
 

@@ -81,6 +81,7 @@ def test_an_empty_queue_is_there(connection: Session, queue: str) -> None:
         0,
         None,
         False,
+        0,
         None,
         False,
     )
