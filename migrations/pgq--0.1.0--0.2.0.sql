@@ -3287,17 +3287,18 @@ revoke all on function pgq.subscribe from public;
 
 comment on function pgq.subscribe(text, text, text, jsonb, text) is
 'Has a queue get a job for each message of a topic; one that exists has to have what is given.
-It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message to the topic adds a job to the queue, in the same
-transaction. The job has the content, key, headers and time of the message, which is not copied; its
-delay and job_ttl are those of the queue. filter: for names of headers the values that each may
-have, like {"status": ["processed", "shipped"]}; a message must have all of these headers, each with
-one of its values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all
-messages. routing_key: a pattern of AMQP for the header routing_key, 1 to 255 bytes long: words with
-dots between them, where * stands for one word and # for any number of them, none included; a
-message without that header does not match. With both, both have to match. A queue can be subscribed
-to a topic once, and to several topics. It waits for transactions that publish to the topic: then
-each message that is published after this call has committed is delivered, and none that was
-before. Jobs that were finished are kept no longer than the messages of the topic.
+It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message
+to the topic adds a job to the queue, in the same transaction. The job has the content, key, headers
+and time of the message, which is not copied; its delay and job_ttl are those of the queue. filter:
+for names of headers the values that each may have, like {"status": ["processed", "shipped"]}; a
+message must have all of these headers, each with one of its values, which are compared as JSON (1
+and 1.0 are equal, 1 and "1" are not); {} takes all messages. routing_key: a pattern of AMQP for the
+header routing_key, 1 to 255 bytes long: words with dots between them, where * stands for one word
+and # for any number of them, none included; a message without that header does not match. With
+both, both have to match. A queue can be subscribed to a topic once, and to several topics. It waits
+for transactions that publish to the topic: then each message that is published after this call has
+committed is delivered, and none that was before. Jobs that were finished are kept no longer than
+the messages of the topic.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
 than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
 is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction
@@ -3602,8 +3603,8 @@ revoke all on function pgq._deliver from public;
 
 comment on function pgq._deliver(bigint, integer, bigint, bigint) is
 'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
-row it has locked: notifies, and adds a job that points at the message to each queue whose subscription
-it matches.';
+row it has locked: notifies, and adds a job that points at the message to each queue whose
+subscription it matches.';
 
 create function pgq._clean_subscriptions()
 returns void
@@ -14578,7 +14579,8 @@ revoke all on function pgq._carry_jobs from public;
 
 comment on function pgq._carry_jobs(integer, bigint, bigint, timestamptz, integer) is
 'Carries the payloads of unfinished and dead jobs, of one queue or of all, stored under one
-partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody has locked is left for the next time.';
+partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody
+has locked is left for the next time.';
 
 create function pgq._has_jobs(segment integer, queue_id bigint, partition_id bigint)
 returns boolean
