@@ -321,6 +321,6 @@ def test_partitions_that_are_moved_while_their_topic_is_altered(
     holder.rollback()
     moving.result(PATIENCE)
     settings = connection.execute(
-        "select partitions, notify from pgq.partition where topic = 'last'"
+        "select partitions, followed from pgq.partition where topic = 'last'"
     ).fetchall()
     assert settings == [(3, True)] * 3
