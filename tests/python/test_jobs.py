@@ -166,3 +166,18 @@ def test_idempotency_keys(client: Client) -> None:
     altered = client.alter_queue("mail", idempotency_window=timedelta(days=1))
     assert altered.idempotency_window == timedelta(days=1)
     assert client.enqueue("mail", "a", idempotency_key="1").duplicate is True
+
+
+def test_dead_letters_page_by_page(client: Client) -> None:
+    client.create_queue("work", max_attempts=1)
+    client.enqueue_batch("work", [1, 2, 3, 4])
+    for job in client.claim_job("work", max_jobs=4):
+        client.nack(job.job_id, job.lease_token, error="no")
+    first = client.fetch_dead_letters("work", max_jobs=3)
+    last = first[-1]
+    rest = client.fetch_dead_letters("work", after_died_at=last.died_at, after_job_id=last.job_id)
+    assert [letter.payload for letter in (*first, *rest)] == [1, 2, 3, 4]
+    assert client.purge_queue("work", job_id=first[0].job_id) == 1
+    assert client.purge_queue("work", died_before=last.died_at) == 1
+    assert client.redrive("work", all_jobs=True, max_jobs=5, per_second=0.5) == 2
+    assert [job.payload for job in client.claim_job("work", max_jobs=2)] == [3]
