@@ -1109,55 +1109,6 @@ comment on column pgq.queue.rate_burst is
 comment on column pgq.queue.max_unfinished is
 'With how many unfinished jobs enqueue fails; null: no limit.';
 
-create table pgq.claim_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
-    counted_xid xid8 not null
-);
-
-comment on table pgq.claim_lock is
-'One row per queue that limits its claims, or did: locked by each of them.';
-comment on column pgq.claim_lock.counted_xid is
-'Which transaction switched max_leased on last: what was leased before has to be found first.';
-
--- Not one row that each claim updates: while an old snapshot is held, each would have to pass all
--- its former versions.
-create table pgq.claim_count (
-    queue_id bigint not null,
-    seq bigint not null,
-    first_seq bigint not null,
-    leased integer not null,
-    job_ids bigint[] not null,
-    counted_xid xid8,
-    horizon xid8,
-    job_cost bigint,
-    credit numeric,
-    refilled_at timestamptz,
-    primary key (queue_id, seq)
-);
-
-comment on table pgq.claim_count is
-'What queues that limit their claims have handed out, as a journal. The row with the highest seq
-counts.';
-comment on column pgq.claim_count.seq is 'Rises by one with every change.';
-comment on column pgq.claim_count.first_seq is
-'With which row the jobs begin that may still be leased.';
-comment on column pgq.claim_count.leased is
-'How many these are, at most: those that have ended since count until somebody looks.';
-comment on column pgq.claim_count.job_ids is 'Those that this row adds.';
-comment on column pgq.claim_count.counted_xid is
-'See claim_lock; null: the queue has no max_leased.';
-comment on column pgq.claim_count.horizon is
-'Once all transactions below this one have ended, what is leased is looked for once more: a claim
-that knew no max_leased may have been under way. Null: that is done.';
-comment on column pgq.claim_count.job_cost is
-'What a job costs: the microseconds of the rate_interval; null: there was no rate_limit yet.';
-comment on column pgq.claim_count.credit is
-'What there is to spend: each microsecond adds the rate_limit, up to rate_burst jobs.';
-comment on column pgq.claim_count.refilled_at is 'Up to when that has been added.';
-
-comment on column pgq.queue.subscribed is
-'Whether it may have rows in job_run, at which a claim then looks.';
-
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     lowered_xid xid8 not null,
@@ -1457,6 +1408,57 @@ create sequence pgq.effect_walk as bigint minvalue 0;
 
 comment on sequence pgq.effect_walk is
 'Up to which job cleanup has looked for effects of jobs that have ended; it goes round and round.';
+
+-- ==== sql/queue/limit_tables.sql
+
+create table pgq.claim_lock (
+    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    counted_xid xid8 not null
+);
+
+comment on table pgq.claim_lock is
+'One row per queue that limits its claims, or did: locked by each of them.';
+comment on column pgq.claim_lock.counted_xid is
+'Which transaction switched max_leased on last: what was leased before has to be found first.';
+
+-- Not one row that each claim updates: while an old snapshot is held, each would have to pass all
+-- its former versions.
+create table pgq.claim_count (
+    queue_id bigint not null,
+    seq bigint not null,
+    first_seq bigint not null,
+    leased integer not null,
+    job_ids bigint[] not null,
+    counted_xid xid8,
+    horizon xid8,
+    job_cost bigint,
+    credit numeric,
+    refilled_at timestamptz,
+    primary key (queue_id, seq)
+);
+
+comment on table pgq.claim_count is
+'What queues that limit their claims have handed out, as a journal. The row with the highest seq
+counts.';
+comment on column pgq.claim_count.seq is 'Rises by one with every change.';
+comment on column pgq.claim_count.first_seq is
+'With which row the jobs begin that may still be leased.';
+comment on column pgq.claim_count.leased is
+'How many these are, at most: those that have ended since count until somebody looks.';
+comment on column pgq.claim_count.job_ids is 'Those that this row adds.';
+comment on column pgq.claim_count.counted_xid is
+'See claim_lock; null: the queue has no max_leased.';
+comment on column pgq.claim_count.horizon is
+'Once all transactions below this one have ended, what is leased is looked for once more: a claim
+that knew no max_leased may have been under way. Null: that is done.';
+comment on column pgq.claim_count.job_cost is
+'What a job costs: the microseconds of the rate_interval; null: there was no rate_limit yet.';
+comment on column pgq.claim_count.credit is
+'What there is to spend: each microsecond adds the rate_limit, up to rate_burst jobs.';
+comment on column pgq.claim_count.refilled_at is 'Up to when that has been added.';
+
+comment on column pgq.queue.subscribed is
+'Whether it may have rows in job_run, at which a claim then looks.';
 
 -- ==== sql/bulk/tables.sql
 
@@ -13241,7 +13243,11 @@ begin
             or _check_rate_limit.settings.rate_burst is not null
         )
     then
-        raise exception '"rate_interval", "rate_burst": of use only with "rate_limit"'
+        raise exception 'argument "%" must come with "rate_limit"',
+            case
+                when _check_rate_limit.settings.rate_interval is not null then 'rate_interval'
+                else 'rate_burst'
+            end
             using errcode = '22023';
     end if;
 end
@@ -13585,7 +13591,7 @@ as $$
 begin
     perform pgq._free_keys(array(
         select row(
-            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id')),
+            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id'), 0),
             _turns.queue_id,
             null,
             f.ordered_key
@@ -14245,12 +14251,13 @@ comment on function pgq.alter_queue(
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
 max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts
 from the next claim. Jobs that have had a lowered max_attempts already become dead letters, but for
-those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
-it; after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. Where there was
-no retention before, what is finished is kept for the new one from now on. A new idempotency_window
-counts for keys noted before as well, from when each was noted; but what was noted by a shorter one
-is forgotten when that ends. A max_leased below what is leased takes no job away: claims get nothing
-until it is less. rate_burst follows the rate_limit unless it was given.
+those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies:
+a dead letter that has kept its key keeps it; after_dead_letter when a job dies. Whether a queue is
+ordered cannot be changed. Where there was no retention before, what is finished is kept for the new
+one from now on. A new idempotency_window counts for keys noted before as well, from when each was
+noted; but what was noted by a shorter one is forgotten when that ends. A max_leased below what is
+leased takes no job away: claims get nothing until it is less. rate_burst follows the rate_limit
+unless it was given.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -15010,7 +15017,9 @@ declare
     name text := 'pgq.room_' || _check_room.queue_id;
     -- What this session counted last: by which max_unfinished, up to which id there is room, when,
     -- and how many microseconds it took. It is a hint: no transaction and no other session sees it.
-    note numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ');
+    note numeric[] := string_to_array(
+        nullif(current_setting(name, true), ''), ' '
+    )::numeric[];
     age numeric;
     unfinished bigint;
 begin
@@ -16698,9 +16707,9 @@ $$;
 comment on function pgq._raise_label_floor(bigint, text, timestamptz) is
 'Raises the floors of claims that ask for a label, and before them those of all claims.';
 
--- ==== sql/queue/_claim_state.sql
+-- ==== sql/queue/_claims_so_far.sql
 
-create function pgq._claim_state(queue_id bigint)
+create function pgq._claims_so_far(queue_id bigint)
 returns pgq.claim_count
 language plpgsql
 volatile
@@ -16716,12 +16725,12 @@ begin
     select c.*
     into state
     from pgq.claim_count as c
-    where c.queue_id = _claim_state.queue_id
+    where c.queue_id = _claims_so_far.queue_id
     order by c.seq desc
     limit 1;
 
     if state.queue_id is null then
-        state.queue_id := _claim_state.queue_id;
+        state.queue_id := _claims_so_far.queue_id;
         state.seq := 0;
         state.first_seq := 1;
         state.leased := 0;
@@ -16730,7 +16739,7 @@ begin
     select q.*
     into limits
     from pgq.queue as q
-    where q.queue_id = _claim_state.queue_id;
+    where q.queue_id = _claims_so_far.queue_id;
 
     -- Whole numbers, so nothing is lost however often it is added.
     if limits.rate_limit is not null then
@@ -16759,7 +16768,7 @@ begin
 end
 $$;
 
-comment on function pgq._claim_state(bigint) is
+comment on function pgq._claims_so_far(bigint) is
 'What a queue has handed out, and what its rate_limit allows now. The caller has its claim_lock.';
 
 -- ==== sql/queue/_write_claims.sql
@@ -16852,7 +16861,7 @@ begin
     into most, limited
     from pgq.queue as q
     where q.queue_id = _allowed_claims.queue_id;
-    state := pgq._claim_state(_allowed_claims.queue_id);
+    state := pgq._claims_so_far(_allowed_claims.queue_id);
 
     if limited then
         allowed := least(allowed, trunc(state.credit / state.job_cost));
@@ -16948,7 +16957,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    state pgq.claim_count := pgq._claim_state(_note_claims.queue_id);
+    state pgq.claim_count := pgq._claims_so_far(_note_claims.queue_id);
 begin
     -- It may be less than was allowed: the limits may have been changed since.
     if state.credit is not null then
@@ -27174,9 +27183,7 @@ begin
                     where c.write_id = (_publish_staged.target).write_id
                 )
             );
-            select s.last_value
-            into newest_id
-            from pgq.job_id as s;
+            newest_id := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
         end if;
     end if;
 

@@ -13,6 +13,7 @@
 \ir store/tables.sql
 \ir log/tables.sql
 \ir queue/tables.sql
+\ir queue/limit_tables.sql
 \ir bulk/tables.sql
 \ir subscription/tables.sql
 \ir schedule/tables.sql

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from explorer.explore import Explorer, names
-from explorer.plant import FAULTS, Fault, plant
+from explorer.faults import FAULTS
+from explorer.plant import Fault, plant
 from support.databases import Databases
 
 SEED = 1
