@@ -1,0 +1,59 @@
+"""A few connections to the database that all deliveries share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.types.json import set_json_loads
+
+from pgq import AsyncClient
+
+__all__ = ["Connections"]
+
+T = TypeVar("T")
+
+
+class Connections:
+    """Runs short transactions; a connection that fails is closed, and the next call opens one."""
+
+    def __init__(self, database: str, most: int = 4) -> None:
+        self._database = database
+        self._places = asyncio.Semaphore(most)
+        self._idle: list[psycopg.AsyncConnection[Any]] = []
+
+    async def run(self, function: Callable[[AsyncClient], Awaitable[T]]) -> T:
+        """Run a function in a transaction, again where it failed because of others beside it."""
+        async with self._places:
+            connection = self._idle.pop() if self._idle else await self._open()
+            try:
+                return await AsyncClient(connection).retry(function)
+            except psycopg.OperationalError:
+                # of a server that went away all connections are gone
+                if connection.closed:
+                    await self.close()
+                raise
+            finally:
+                if connection.info.transaction_status == TransactionStatus.IDLE:
+                    self._idle.append(connection)
+                else:
+                    await connection.close()
+
+    async def close(self) -> None:
+        """Close what is not in use."""
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def _open(self) -> psycopg.AsyncConnection[Any]:
+        connection = await psycopg.AsyncConnection.connect(
+            self._database,
+            autocommit=True,
+            prepare_threshold=None,  # so that a pooler in transaction mode may stand between
+            fallback_application_name="pgq push",
+        )
+        # JSON stays the text that it is in the database
+        set_json_loads(bytes, connection)
+        return connection

@@ -1,0 +1,159 @@
+"""A receiver, a topic of one partition, and push workers in threads of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from support.log import new_topic
+from support.receiver import Receiver
+from support.session import Session
+from support.waiting import PATIENCE, wait_until
+
+pytest.importorskip("httpx", reason="no httpx: pip install 'pgq[push]'")
+
+from pgq.push import PushWorker, parse
+
+
+@dataclass
+class Counted:
+    """Figures that a test can look at."""
+
+    counters: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    def count(self, name: str, amount: int = 1, /, **labels: str) -> None:
+        self.counters[name.removeprefix("pgq_push_"), *labels.values()] += amount
+
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        assert value >= 0
+
+
+class Running:
+    """A push worker in a thread."""
+
+    def __init__(self, text: str, dsn: str) -> None:
+        self.figures = Counted()
+        self.error: BaseException | None = None
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(text, dsn), daemon=True)
+        self._thread.start()
+        assert self._ready.wait(PATIENCE)
+
+    def _run(self, text: str, dsn: str) -> None:
+        async def work() -> None:
+            self.worker = PushWorker(parse(text), database=dsn, figures=self.figures)
+            self._loop = asyncio.get_running_loop()
+            self._ready.set()
+            await self.worker.run()
+
+        try:
+            asyncio.run(work())
+        except BaseException as error:
+            self.error = error
+
+    def told_to_stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self.worker.stop)
+
+    def ended(self) -> None:
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+        if self.error is not None:
+            raise self.error
+
+    def stop(self) -> None:
+        self.told_to_stop()
+        self.ended()
+
+    def counted(self, *what: str) -> int:
+        return self.figures.counters[what]
+
+
+StartPush = Callable[..., Running]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver().start()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def topic(log: Session) -> str:
+    """A topic of one partition with a group "readers" and no message."""
+    return new_topic(log)
+
+
+def settings(topic: str, url: str, **others: Any) -> str:
+    """A configuration of one push that loses no time."""
+    values = {
+        "name": "hook",
+        "topic": topic,
+        "group": "readers",
+        "url": url,
+        "interval": "20ms",
+        "backoff": "20ms",
+        "max_backoff": "40ms",
+        "allow_private": True,
+        **others,
+    }
+    lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
+    return "\n".join(["[[push]]", *lines])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        inner = ", ".join(f'"{name}" = {_toml(content)}' for name, content in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+@pytest.fixture
+def push(
+    shared_dsn: str, topic: str, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> Iterator[StartPush]:
+    """Start push workers; what is given goes into the configuration."""
+    caplog.set_level(logging.DEBUG, logger="pgq.push")
+    started: list[Running] = []
+
+    def start(dsn: str = shared_dsn, **others: Any) -> Running:
+        to = {"topic": topic, "url": receiver.url, **others}
+        running = Running(settings(**to), dsn)
+        started.append(running)
+        return running
+
+    yield start
+    receiver.released.set()
+    for running in started:
+        running.told_to_stop()
+    for running in started:
+        running.ended()
+
+
+@pytest.fixture
+def events(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, Any]]]:
+    """The facts of the log lines of an event, as soon as there is one."""
+
+    def of(event: str) -> list[dict[str, Any]]:
+        def found() -> list[dict[str, Any]]:
+            return [
+                record.pgq_fields
+                for record in [*caplog.records]
+                if getattr(record, "pgq_event", None) == event
+            ]
+
+        return wait_until(found, PATIENCE, f"for the event {event}")
+
+    return of
