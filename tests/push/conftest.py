@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from support.log import new_topic
+from support.push_config import settings
 from support.receiver import Receiver
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
@@ -29,7 +30,7 @@ class Counted:
     counters: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     def count(self, name: str, amount: int = 1, /, **labels: str) -> None:
-        self.counters[name.removeprefix("pgq_push_"), *labels.values()] += amount
+        self.counters[(name.removeprefix("pgq_push_"), *labels.values())] += amount
 
     def observe(self, name: str, value: float, /, **labels: str) -> None:
         assert value >= 0
@@ -90,34 +91,6 @@ def receiver() -> Iterator[Receiver]:
 def topic(log: Session) -> str:
     """A topic of one partition with a group "readers" and no message."""
     return new_topic(log)
-
-
-def settings(topic: str, url: str, **others: Any) -> str:
-    """A configuration of one push that loses no time."""
-    values = {
-        "name": "hook",
-        "topic": topic,
-        "group": "readers",
-        "url": url,
-        "interval": "20ms",
-        "backoff": "20ms",
-        "max_backoff": "40ms",
-        "allow_private": True,
-        **others,
-    }
-    lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
-    return "\n".join(["[[push]]", *lines])
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        inner = ", ".join(f'"{name}" = {_toml(content)}' for name, content in value.items())
-        return f"{{ {inner} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 @pytest.fixture

@@ -205,9 +205,7 @@ def test_no_signature_without_a_secret(
     assert request.headers["webhook-id"].startswith("msg_")
 
 
-def test_partitions_are_sent_beside_each_other(
-    log: Session, receiver: Receiver, push: Any
-) -> None:
+def test_partitions_are_sent_beside_each_other(log: Session, receiver: Receiver, push: Any) -> None:
     """One that hangs holds up itself alone; those that are not named are left alone."""
     log.create_topic(topic="many", partitions=4)
     for partition in range(4):

@@ -95,7 +95,7 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 receiver._answer(self, {k.lower(): v for k, v in self.headers.items()}, body)
 
-            def log_message(self, format: str, *arguments: Any) -> None:
+            def log_message(self, *_: Any) -> None:
                 pass
 
         class Server(ThreadingHTTPServer):

@@ -1,0 +1,123 @@
+"""Messages that fail too often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pgq.push import PushError
+from support.log import committed_offsets, new_topic
+from support.receiver import Received, Receiver, Reply
+from support.session import Session
+from support.waiting import PATIENCE, wait_until
+
+
+@pytest.fixture
+def dead(log: Session) -> str:
+    """A topic for dead letters; its group is there to read it."""
+    return new_topic(log)
+
+
+def bad(*payloads: Any) -> Any:
+    """Refuses every batch with one of them."""
+    return lambda request: Reply(422 if {*payloads} & {*request.payloads} else 200)
+
+
+def test_only_the_bad_message_goes(
+    log: Session, topic: str, dead: str, receiver: Receiver, push: Any
+) -> None:
+    """The batch first, then each message by itself; what is good arrives in order."""
+    for number in range(1, 5):
+        log.publish(
+            topic=topic,
+            payload=number,
+            key=f"k{number}",
+            headers={"trace": number},
+        )
+    receiver.reply = bad(2)
+    running = push(max_attempts=2, dead_letter_topic=dead, batch_size=4)
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [4], PATIENCE)
+    running.stop()
+    assert [request.offsets for request in receiver.requests] == [
+        [1, 2, 3, 4],
+        [1, 2, 3, 4],
+        [1],
+        [2],
+        [2],
+        [3],
+        [4],
+    ]
+    (letter,) = log.fetch(topic=dead, consumer_group="readers")
+    assert (letter.payload, letter.key) == (2, "k2")
+    published = letter.headers.pop("pgq-published-at")
+    assert published
+    assert letter.headers == {
+        "trace": 2,
+        "pgq-topic": topic,
+        "pgq-group": "readers",
+        "pgq-partition": 0,
+        "pgq-offset": 2,
+        "pgq-attempts": 2,
+        "pgq-error": "HTTP 422",
+    }
+    assert running.counted("messages_total", "hook", "dead") == 1
+    assert running.counted("messages_total", "hook", "accepted") == 3
+
+
+def test_the_last_message_and_a_body(
+    log: Session, topic: str, dead: str, receiver: Receiver, push: Any
+) -> None:
+    log.publish(topic=topic, body=b"\x00\xff")
+    receiver.reply = lambda _: Reply(500)
+    push(max_attempts=1, dead_letter_topic=dead, batch_size=10)
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [1], PATIENCE)
+    (letter,) = log.fetch(topic=dead, consumer_group="readers")
+    assert (letter.payload, letter.body) == (None, b"\x00\xff")
+    assert len(receiver.requests) == 1
+
+
+def test_without_a_topic_the_partition_stops(
+    log: Session, receiver: Receiver, push: Any, events: Any
+) -> None:
+    """Nobody tries it again until the group is moved past it; other partitions go on."""
+    topic = new_topic(log, 2)
+    log.publish_batch(topic=topic, payloads=[13], partition=0)
+    log.publish_batch(topic=topic, payloads=[1, 2, 3], partition=1)
+    receiver.reply = bad(13)
+    running = push(topic=topic, max_attempts=3, lease="1s", batch_size=1, parallel=1)
+    push(topic=topic, max_attempts=3, lease="1s", batch_size=1)
+    assert events("partition stopped")[0]["offset"] == 1
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [0, 3], PATIENCE)
+    assert len([r for r in receiver.requests if r.partition == 0]) == 3
+    log.publish(topic=topic, payload=14, partition=0)
+    log.seek(topic=topic, consumer_group="readers", partition=0, log_offset=2)
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [2, 3], PATIENCE)
+    assert len([r for r in receiver.requests if r.partition == 0]) == 4
+    assert running
+
+
+def test_nothing_is_published_without_the_lease(
+    log: Session, topic: str, dead: str, receiver: Receiver, push: Any, events: Any
+) -> None:
+    """Publishing and committing are one transaction: who lost the partition buries nothing."""
+    log.publish_batch(topic=topic, payloads=[1, 2])
+
+    def reply(_: Received) -> Reply:
+        if len(receiver.requests) == 1:
+            log.seek(topic=topic, consumer_group="readers", partition=0, log_offset=2)
+            return Reply(500)
+        return Reply()
+
+    receiver.reply = reply
+    push(max_attempts=1, dead_letter_topic=dead, batch_size=1, lease="1h")
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [2], PATIENCE)
+    assert events("lease lost")
+    assert log.fetch(topic=dead, consumer_group="readers") == []
+
+
+def test_a_topic_for_dead_letters_must_be_there(topic: str, push: Any) -> None:
+    running = push(max_attempts=1, dead_letter_topic="nowhere")
+    with pytest.raises(PushError, match='there is no topic "nowhere" for dead letters'):
+        running.ended()
+    running.error = None

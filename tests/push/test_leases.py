@@ -1,0 +1,169 @@
+"""Partitions are leased while something is sent: kept, lost, given back."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from support.clock import Clock
+from support.log import committed_offsets
+from support.receiver import Received, Receiver, Reply, first_deliveries
+from support.session import Session
+from support.waiting import PATIENCE, wait_until
+
+
+def until_committed(log: Session, topic: str, offset: int) -> None:
+    wait_until(
+        lambda: committed_offsets(log, topic, "readers") == [offset],
+        PATIENCE,
+        f"for a commit of {offset}",
+    )
+
+
+def leases(log: Session, topic: str) -> list[Any]:
+    rows = log.execute(
+        "select leased_until from pgq.group_lag where topic = %s order by partition", [topic]
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+def positions(log: Session, topic: str) -> int:
+    """How often the position or the lease of a topic has changed."""
+    row = log.execute(
+        "select max(j.seq) from pgq.group_position as j"
+        " join pgq.consumer_group as g using (group_id) join pgq.topic as t using (topic_id)"
+        " where t.topic = %s",
+        [topic],
+    ).fetchone()
+    return int(row[0])
+
+
+def test_a_lease_is_renewed_while_a_request_hangs(
+    log: Session, topic: str, receiver: Receiver, push: Any
+) -> None:
+    """A request may take several times as long as the lease; nobody else gets the partition."""
+    answered = threading.Event()
+    log.publish(topic=topic, payload=1)
+    receiver.script(Reply(after=answered))
+    push(lease="3s", timeout="5m")
+    push(lease="3s", timeout="5m")
+    receiver.wait_for(1)
+    begun = positions(log, topic)
+    (before,) = leases(log, topic)
+    wait_until(lambda: positions(log, topic) >= begun + 4, PATIENCE, "for renewals")
+    (after,) = leases(log, topic)
+    assert (after - before).total_seconds() > 3
+    answered.set()
+    until_committed(log, topic, 1)
+    assert len(receiver.requests) == 1
+
+
+def test_a_2xx_after_the_lease_has_gone_commits_nothing(
+    log: Session, shared_clock: Clock, topic: str, receiver: Receiver, push: Any, events: Any
+) -> None:
+    """The other member, who has it now, delivers; whoever lost it does not touch the position."""
+    answered = threading.Event()
+    log.publish_batch(topic=topic, payloads=[1, 2, 3])
+    receiver.script(Reply(after=answered), then=Reply(500))
+    push(lease="60s")
+    receiver.wait_for(1)
+    shared_clock.advance("2 minutes")
+    (taken,) = log.poll(topic=topic, consumer_group="readers", max_messages=1, lease="1 hour")
+    assert taken.log_offset == 1
+    answered.set()
+    assert events("lease lost")
+    assert committed_offsets(log, topic, "readers") == [0]
+    log.release_poll(
+        topic=topic, consumer_group="readers", partition=0, lease_token=taken.lease_token
+    )
+    receiver.reply = lambda _: Reply()
+    until_committed(log, topic, 3)
+
+
+def test_what_takes_the_lease_ends_the_request(
+    log: Session, topic: str, receiver: Receiver, push: Any, events: Any
+) -> None:
+    """A seek takes the lease away: the worker notices while it waits, and goes on from there."""
+    log.publish_batch(topic=topic, payloads=[1, 2, 3])
+    receiver.script(Reply(after=receiver.released))
+    push(lease="1s", timeout="5m", batch_size=1)
+    receiver.wait_for(1)
+    log.seek(topic=topic, consumer_group="readers", partition=0, log_offset=3)
+    assert events("lease lost")
+    until_committed(log, topic, 3)
+    assert [request.offsets for request in receiver.requests] == [[1], [3]]
+
+
+def test_an_attempt_is_not_repeated_without_the_lease(
+    log: Session, topic: str, receiver: Receiver, push: Any, events: Any
+) -> None:
+    """Between two attempts the database is asked: whoever took over is alone in sending."""
+    log.publish_batch(topic=topic, payloads=[1, 2])
+
+    def reply(_: Received) -> Reply:
+        if len(receiver.requests) == 1:
+            log.seek(topic=topic, consumer_group="readers", partition=0, log_offset=2)
+            return Reply(500)
+        return Reply()
+
+    receiver.reply = reply
+    push(lease="1h")
+    until_committed(log, topic, 2)
+    assert events("lease lost")
+    assert [request.offsets for request in receiver.requests] == [[1, 2], [2]]
+
+
+def test_a_stop_lets_the_request_end(
+    log: Session, topic: str, receiver: Receiver, push: Any
+) -> None:
+    answered = threading.Event()
+    log.publish_batch(topic=topic, payloads=[1, 2])
+    receiver.script(Reply(after=answered))
+    running = push(batch_size=1)
+    receiver.wait_for(1)
+    running.told_to_stop()
+    answered.set()
+    running.ended()
+    assert committed_offsets(log, topic, "readers") == [1]
+    assert leases(log, topic) == [None]
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize("way", ["pause", "twice"])
+def test_a_stop_gives_the_lease_back(
+    log: Session, topic: str, receiver: Receiver, push: Any, events: Any, way: str
+) -> None:
+    """At once in the pause between two attempts; told twice, also in a request."""
+    log.publish(topic=topic, payload=1)
+    receiver.script(Reply(503) if way == "pause" else Reply(after=receiver.released))
+    running = push(lease="1h", timeout="1h", backoff="1h", max_backoff="1h")
+    receiver.wait_for(1)
+    if way == "pause":
+        assert events("not accepted")
+    else:
+        running.told_to_stop()
+    running.stop()
+    assert committed_offsets(log, topic, "readers") == [0]
+    assert leases(log, topic) == [None]
+
+
+def test_two_workers_share_the_partitions(log: Session, receiver: Receiver, push: Any) -> None:
+    """Nothing is sent twice, and each partition stays in order."""
+    log.create_topic(topic="shared by two", partitions=4)
+    expected = {}
+    for partition in range(4):
+        log.publish_batch(topic="shared by two", payloads=[0] * 20, partition=partition)
+        expected[partition] = list(range(1, 21))
+    workers = [push(topic="shared by two", batch_size=1) for _ in range(2)]
+    wait_until(
+        lambda: committed_offsets(log, "shared by two", "readers") == [20] * 4,
+        PATIENCE,
+        "for everything",
+    )
+    for worker in workers:
+        worker.stop()
+    assert first_deliveries(receiver.requests) == expected
+    assert len(receiver.requests) == 80
+    assert sum(worker.counted("messages_total", "hook", "accepted") for worker in workers) == 80
