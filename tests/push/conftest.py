@@ -39,7 +39,7 @@ class Counted:
 class Running:
     """A push worker in a thread."""
 
-    def __init__(self, text: str, dsn: str) -> None:
+    def __init__(self, text: str, dsn: str | None) -> None:
         self.figures = Counted()
         self.error: BaseException | None = None
         self._ready = threading.Event()
@@ -47,7 +47,7 @@ class Running:
         self._thread.start()
         assert self._ready.wait(PATIENCE)
 
-    def _run(self, text: str, dsn: str) -> None:
+    def _run(self, text: str, dsn: str | None) -> None:
         async def work() -> None:
             self.worker = PushWorker(parse(text), database=dsn, figures=self.figures)
             self._loop = asyncio.get_running_loop()
@@ -94,16 +94,13 @@ def topic(log: Session) -> str:
 
 
 @pytest.fixture
-def push(
-    shared_dsn: str, topic: str, receiver: Receiver, caplog: pytest.LogCaptureFixture
-) -> Iterator[StartPush]:
-    """Start push workers; what is given goes into the configuration."""
+def run_push(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> Iterator[StartPush]:
+    """Start push workers of a configuration, on a database other than that of the configuration."""
     caplog.set_level(logging.DEBUG, logger="pgq.push")
     started: list[Running] = []
 
-    def start(dsn: str = shared_dsn, **others: Any) -> Running:
-        to = {"topic": topic, "url": receiver.url, **others}
-        running = Running(settings(**to), dsn)
+    def start(text: str, dsn: str | None) -> Running:
+        running = Running(text, dsn)
         started.append(running)
         return running
 
@@ -113,6 +110,17 @@ def push(
         running.told_to_stop()
     for running in started:
         running.ended()
+
+
+@pytest.fixture
+def push(shared_dsn: str, topic: str, receiver: Receiver, run_push: StartPush) -> StartPush:
+    """Start push workers; what is given goes into the configuration."""
+
+    def start(**others: Any) -> Running:
+        to = {"topic": topic, "url": receiver.url, **others}
+        return run_push(settings(**to), shared_dsn)
+
+    return start
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ pytest.importorskip("httpx", reason="no httpx: pip install 'pgq[push]'")
 
 from pgq.push import _addresses, parse
 from pgq.push._http import Answer, Sender
-from support.receiver import Receiver
+from support.receiver import Receiver, Reply
 
 CERTIFICATE = Path(__file__).with_name("hooks.example.com.pem")
 
@@ -186,8 +186,6 @@ def test_cookies_are_not_kept(receiver: Receiver) -> None:
     config = parse(
         f'[[push]]\ntopic = "t"\ngroup = "g"\nurl = "{receiver.url}"\nallow_private = true'
     )
-    from support.receiver import Reply
-
     receiver.reply = lambda _: Reply(200, {"set-cookie": "a=b; Path=/"})
 
     async def twice() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
 
@@ -16,12 +17,25 @@ __all__ = ["Connections"]
 
 T = TypeVar("T")
 
+# a server that vanishes without a word is noticed before leases have run out; the caller's own
+# settings come first
+_PATIENCE: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 15000,
+    "application_name": "pgq push",
+}
+
 
 class Connections:
     """Runs short transactions; a connection that fails is closed, and the next call opens one."""
 
     def __init__(self, database: str, most: int = 4) -> None:
-        self._database = database
+        self._database = make_conninfo(**{**_PATIENCE, **conninfo_to_dict(database)})
+        self.one_by_one = asyncio.Lock()
+        """For what may wait long for a lock: it takes one connection at a time, not all of them."""
         self._places = asyncio.Semaphore(most)
         self._idle: list[psycopg.AsyncConnection[Any]] = []
 
@@ -52,7 +66,6 @@ class Connections:
             self._database,
             autocommit=True,
             prepare_threshold=None,  # so that a pooler in transaction mode may stand between
-            fallback_application_name="pgq push",
         )
         # JSON stays the text that it is in the database
         set_json_loads(bytes, connection)

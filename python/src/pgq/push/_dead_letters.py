@@ -51,7 +51,8 @@ async def bury(
             lease_token=lease.token,
         )
 
-    await lease.connections.run(both)
+    async with lease.connections.one_by_one:
+        await lease.connections.run(both)
 
 
 def _as_it_is(payload: bytes) -> bytes:

@@ -108,6 +108,8 @@ class Delivery:
         return Outcome.DONE
 
     async def _deliver(self) -> None:
+        if self._stop.is_set():
+            raise _Interrupted
         failed = await self._send(self._messages)
         if failed is None:
             await self._commit(self._messages)

@@ -34,6 +34,11 @@ class PushWorker:
         self._stop = asyncio.Event()
         self._now = asyncio.Event()
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stop.is_set()
+
     def stop(self) -> None:
         """Begin nothing more and end what is under way; called again, end it at once."""
         if self._stop.is_set():
@@ -109,8 +114,15 @@ def run(config: Config, *, database: str | None = None, figures: Figures | None 
     async def work() -> None:
         worker = PushWorker(config, database=database, figures=figures)
         loop = asyncio.get_running_loop()
+
+        def stop(number: signal.Signals) -> None:
+            if worker.stopping:
+                # a third one ends the process as if nobody had asked for the signal
+                loop.remove_signal_handler(number)
+            worker.stop()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, worker.stop)
+            loop.add_signal_handler(number, stop, number)
         await worker.run()
 
     asyncio.run(work())

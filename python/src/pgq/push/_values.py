@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
+
 __all__ = [
     "choice",
     "count",
@@ -110,6 +112,12 @@ def url(value: Any) -> str:
     if re.search(r"[\x00-\x20\x7f]", value):
         raise ValueError("must not hold blanks or control characters")
     parts.port  # noqa: B018  raises ValueError for a bad one
+    try:
+        host = httpx.URL(value).raw_host
+    except httpx.InvalidURL as error:
+        raise ValueError(f"is no url: {error}") from None
+    if not host:
+        raise ValueError("names no host")
     return str(value)
 
 

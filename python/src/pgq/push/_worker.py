@@ -45,6 +45,7 @@ class Worker:
         self._freed = asyncio.Event()
         self._turn = 0
         self._failures = 0
+        self._braked = False
 
     async def prepare(self) -> None:
         """Create the group if it is missing, and see that what is named is there."""
@@ -82,7 +83,10 @@ class Worker:
                     await self._pause(self._note_failure(error))
                 else:
                     self._failures = 0
-                    if not claimed:
+                    if self._braked:
+                        self._braked = False
+                        await self._pause(max(self._push.interval, self._push.backoff))
+                    elif not claimed:
                         await self._pause(self._push.interval)
             while self._running:
                 await asyncio.wait(self._running)
@@ -144,9 +148,13 @@ class Worker:
         error = task.exception()
         if error is not None:
             LOG.error("delivery of push %s broke", self._push.name, exc_info=error)
+            self._braked = True
         elif task.result() is Outcome.DONE:
             # there may be more of it at once
             self._freed.set()
+        else:
+            # what failed at once would be claimed and fail again at once
+            self._braked = True
 
     def _sending(self) -> int:
         return sum(not delivery.standing for delivery in self._running.values())
