@@ -9,7 +9,7 @@ import pytest
 from pgq.push import PushError
 from support.log import committed_offsets, new_topic
 from support.receiver import Received, Receiver, Reply
-from support.session import Session
+from support.session import Connect, Session
 from support.waiting import PATIENCE, wait_until
 
 
@@ -85,8 +85,8 @@ def test_without_a_topic_the_partition_stops(
     log.publish_batch(topic=topic, payloads=[13], partition=0)
     log.publish_batch(topic=topic, payloads=[1, 2, 3], partition=1)
     receiver.reply = bad(13)
-    running = push(topic=topic, max_attempts=3, lease="1s", batch_size=1, parallel=1)
-    push(topic=topic, max_attempts=3, lease="1s", batch_size=1)
+    running = push(topic=topic, max_attempts=3, batch_size=1, parallel=1)
+    push(topic=topic, max_attempts=3, batch_size=1)
     assert events("partition stopped")[0]["offset"] == 1
     wait_until(lambda: committed_offsets(log, topic, "readers") == [0, 3], PATIENCE)
     assert len([r for r in receiver.requests if r.partition == 0]) == 3
@@ -114,6 +114,35 @@ def test_nothing_is_published_without_the_lease(
     wait_until(lambda: committed_offsets(log, topic, "readers") == [2], PATIENCE)
     assert events("lease lost")
     assert log.fetch(topic=dead, consumer_group="readers") == []
+
+
+def test_a_topic_for_dead_letters_that_is_blocked(
+    log: Session, shared_connect: Connect, dead: str, receiver: Receiver, push: Any, events: Any
+) -> None:
+    """An open transaction that publishes there holds up the dead letters, and nothing else."""
+    topic = new_topic(log, 8)
+    for partition in range(8):
+        log.publish_batch(topic=topic, payloads=[13 + partition], partition=partition)
+    other = shared_connect()
+    other.publish(topic=dead, payload=0)
+    receiver.reply = lambda request: Reply(200 if request.payloads == [1] else 500)
+    running = push(topic=topic, max_attempts=1, dead_letter_topic=dead, lease="2s")
+    wait_until(lambda: len(events("attempts used up")) == 8, PATIENCE)
+    wait_until(lambda: blocked_by(log, other.pid), PATIENCE, "for the first dead letter")
+    assert sum(committed_offsets(log, topic, "readers")) == 0
+    other.rollback()
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [1] * 8, PATIENCE)
+    running.stop()
+    letters = log.fetch(topic=dead, consumer_group="readers")
+    assert sorted(letter.payload for letter in letters) == list(range(13, 21))
+
+
+def blocked_by(log: Session, pid: int) -> bool:
+    """Whether a session waits for that one."""
+    row = log.execute(
+        "select exists (select from pg_stat_activity where %s = any (pg_blocking_pids(pid)))", [pid]
+    ).fetchone()
+    return bool(row[0])
 
 
 def test_a_topic_for_dead_letters_must_be_there(topic: str, push: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from support.log import committed_offsets
+from support.log import committed_offsets, new_topic
 from support.receiver import Received, Receiver, Reply, first_deliveries
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
@@ -207,23 +207,21 @@ def test_no_signature_without_a_secret(
 
 def test_partitions_are_sent_beside_each_other(log: Session, receiver: Receiver, push: Any) -> None:
     """One that hangs holds up itself alone; those that are not named are left alone."""
-    log.create_topic(topic="many", partitions=4)
-    for partition in range(4):
-        log.publish_batch(topic="many", payloads=[1, 2, 3], partition=partition)
+    topic = new_topic(log, 4, messages=3)
 
     def reply(request: Received) -> Reply:
         return Reply(after=receiver.released if request.partition == 2 else None)
 
     receiver.reply = reply
-    push(topic="many", batch_size=1, partitions=[0, 2, 3])
+    push(topic=topic, batch_size=1, partitions=[0, 2, 3])
     wait_until(
-        lambda: committed_offsets(log, "many", "readers") == [3, 0, 0, 3],
+        lambda: committed_offsets(log, topic, "readers") == [3, 0, 0, 3],
         PATIENCE,
         "for two partitions",
     )
     receiver.released.set()
     wait_until(
-        lambda: committed_offsets(log, "many", "readers") == [3, 0, 3, 3],
+        lambda: committed_offsets(log, topic, "readers") == [3, 0, 3, 3],
         PATIENCE,
         "for the third",
     )
@@ -239,7 +237,7 @@ def test_nothing_secret_is_logged(
     events: Callable[[str], Any],
 ) -> None:
     caplog.set_level("DEBUG")
-    log.publish(topic=topic, payload="payload-that-is-private", key="key-that-is-private")
+    log.publish(topic=topic, payload='"payload-that-is-private"', key="key-that-is-private")
     receiver.script(Reply(500))
     push(
         secrets=[NEW],

@@ -6,11 +6,14 @@ import threading
 from typing import Any
 
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from support.clock import Clock
-from support.log import committed_offsets
+from support.log import committed_offsets, new_topic
+from support.push_config import settings
 from support.receiver import Received, Receiver, Reply, first_deliveries
-from support.session import Session
+from support.session import Session, new_name
 from support.waiting import PATIENCE, wait_until
 
 
@@ -47,14 +50,14 @@ def test_a_lease_is_renewed_while_a_request_hangs(
     answered = threading.Event()
     log.publish(topic=topic, payload=1)
     receiver.script(Reply(after=answered))
-    push(lease="3s", timeout="5m")
-    push(lease="3s", timeout="5m")
+    for _ in range(2):
+        push(lease="6s", timeout="5m")
     receiver.wait_for(1)
     begun = positions(log, topic)
     (before,) = leases(log, topic)
-    wait_until(lambda: positions(log, topic) >= begun + 4, PATIENCE, "for renewals")
+    wait_until(lambda: positions(log, topic) >= begun + 2, PATIENCE, "for renewals")
     (after,) = leases(log, topic)
-    assert (after - before).total_seconds() > 3
+    assert (after - before).total_seconds() > 1.5
     answered.set()
     until_committed(log, topic, 1)
     assert len(receiver.requests) == 1
@@ -88,7 +91,7 @@ def test_what_takes_the_lease_ends_the_request(
     """A seek takes the lease away: the worker notices while it waits, and goes on from there."""
     log.publish_batch(topic=topic, payloads=[1, 2, 3])
     receiver.script(Reply(after=receiver.released))
-    push(lease="1s", timeout="5m", batch_size=1)
+    push(lease="3s", timeout="5m", batch_size=1)
     receiver.wait_for(1)
     log.seek(topic=topic, consumer_group="readers", partition=0, log_offset=3)
     assert events("lease lost")
@@ -151,19 +154,58 @@ def test_a_stop_gives_the_lease_back(
 
 def test_two_workers_share_the_partitions(log: Session, receiver: Receiver, push: Any) -> None:
     """Nothing is sent twice, and each partition stays in order."""
-    log.create_topic(topic="shared by two", partitions=4)
-    expected = {}
-    for partition in range(4):
-        log.publish_batch(topic="shared by two", payloads=[0] * 20, partition=partition)
-        expected[partition] = list(range(1, 21))
-    workers = [push(topic="shared by two", batch_size=1) for _ in range(2)]
+    topic = new_topic(log, 4, messages=6)
+    expected = {partition: list(range(1, 7)) for partition in range(4)}
+    workers = [push(topic=topic, batch_size=1) for _ in range(2)]
     wait_until(
-        lambda: committed_offsets(log, "shared by two", "readers") == [20] * 4,
+        lambda: committed_offsets(log, topic, "readers") == [6] * 4,
         PATIENCE,
         "for everything",
     )
     for worker in workers:
         worker.stop()
     assert first_deliveries(receiver.requests) == expected
-    assert len(receiver.requests) == 80
-    assert sum(worker.counted("messages_total", "hook", "accepted") for worker in workers) == 80
+    assert len(receiver.requests) == 24
+    assert sum(worker.counted("messages_total", "hook", "accepted") for worker in workers) == 24
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_stricter_isolation(
+    log: Session, shared_dsn: str, topic: str, receiver: Receiver, run_push: Any, level: str
+) -> None:
+    """Two workers whose transactions are isolated more strictly meet, and try again."""
+    log.publish_batch(topic=topic, payloads=[0] * 12)
+    options = f"-c default_transaction_isolation={level.replace(' ', chr(92) + ' ')}"
+    dsn = make_conninfo(shared_dsn, options=options)
+    text = settings(topic, receiver.url, batch_size=1)
+    workers = [run_push(text, dsn) for _ in range(2)]
+    until_committed(log, topic, 12)
+    for worker in workers:
+        worker.stop()
+    assert first_deliveries(receiver.requests) == {0: list(range(1, 13))}
+    assert len(receiver.requests) == 12
+
+
+def test_what_fails_at_once_is_not_claimed_at_once(
+    log: Session, shared_dsn: str, topic: str, receiver: Receiver, run_push: Any, events: Any
+) -> None:
+    """A role that lacks a permission claims once per backoff, sends nothing, and holds nothing."""
+    role = new_name("half a role")
+    log.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
+    try:
+        for grant in (
+            "usage on schema pgq",
+            "execute on function pgq.create_group, pgq.poll, pgq.release_poll",
+        ):
+            log.execute(sql.SQL("grant {} to {}").format(sql.SQL(grant), sql.Identifier(role)))
+        log.publish(topic=topic, payload=1)
+        text = settings(topic, receiver.url, backoff="1h", max_backoff="1h")
+        running = run_push(text, make_conninfo(shared_dsn, user=role))
+        assert "permission denied" in events("delivery failed")[0]["reason"]
+        wait_until(lambda: leases(log, topic) == [None], PATIENCE, "for the lease to end")
+        running.stop()
+        assert len(events("delivery failed")) <= 2
+        assert receiver.requests == []
+    finally:
+        log.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
+        log.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,28 @@ def test_one_of_two_is_killed(log: Session, receiver: Receiver, start: StartProc
     assert first_deliveries(receiver.requests) == expected
     names = [request.headers["webhook-id"] for request in receiver.requests]
     assert 1 <= len(names) - len({*names}) <= 4
+
+
+@pytest.mark.slow
+def test_one_of_two_is_held_up(log: Session, receiver: Receiver, start: StartProcess) -> None:
+    """A worker that stands still longer than its lease sends nothing more when it goes on."""
+    topic = new_topic(log, messages=6)
+    answered = threading.Event()
+    receiver.script(Reply(after=answered))
+    shared = {"batch_size": 2, "lease": "3s", "timeout": "5m"}
+    held_up = start(topic, **shared)
+    receiver.wait_for(1, LONG)
+    held_up.process.send_signal(signal.SIGSTOP)
+    other = start(topic, **shared)
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [6], LONG)
+    answered.set()
+    held_up.process.send_signal(signal.SIGCONT)
+    assert other.stop() == 0
+    log.publish(topic=topic, payload=7)
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [7], LONG)
+    assert held_up.stop() == 0
+    offsets = [request.offsets for request in receiver.requests]
+    assert offsets == [[1, 2], [1, 2], [3, 4], [5, 6], [7]]
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ _PATIENCE: dict[str, Any] = {
     "keepalives_interval": 5,
     "keepalives_count": 2,
     "tcp_user_timeout": 15000,
-    "application_name": "pgq push",
+    "fallback_application_name": "pgq push",
 }
 
 

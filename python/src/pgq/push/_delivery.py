@@ -83,6 +83,9 @@ class Delivery:
         outcome = Outcome.INTERRUPTED
         try:
             await asyncio.wait({keeping, delivering}, return_when=asyncio.FIRST_COMPLETED)
+            if self._lease.committing:
+                # what was accepted: whether the lease still counts is for the database to say
+                await asyncio.wait({delivering})
             outcome = self._outcome(delivering if delivering.done() else keeping)
         finally:
             for task in (keeping, delivering):

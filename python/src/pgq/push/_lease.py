@@ -34,7 +34,9 @@ class Lease:
         self._token = token
         self._until = asked_at + push.lease
         """By the clock of this process. It is not after the time that the database noted."""
-        self._committing = False
+        self.committing = False
+        """Whether something was accepted and is being committed."""
+        self._lost = False
 
     @property
     def connections(self) -> Connections:
@@ -61,12 +63,21 @@ class Lease:
         """Renew the lease for ever; ends by LeaseLost."""
         while True:
             await asyncio.sleep(self._push.lease / 3)
-            while not await self._renewed():
+            while not await self._kept():
                 await asyncio.sleep(min(_PAUSE, self._push.lease / 10))
 
     async def ensure(self) -> None:
         """Ask the database that the lease is still there, or trust the clock if it cannot say."""
+        if self._lost:
+            raise LeaseLost("the lease was lost before")
         await self._renewed()
+
+    async def _kept(self) -> bool:
+        try:
+            return await self._renewed()
+        except Exception:
+            self._lost = True
+            raise
 
     async def _renewed(self) -> bool:
         """False: the database did not answer, and the lease still has time."""
@@ -78,10 +89,10 @@ class Lease:
                 timeout=max(self._until - asked_at, length / 3),
             )
         except DATABASE_AWAY:
-            if time.monotonic() < self._until or self._committing:
+            if time.monotonic() < self._until or self.committing:
                 return False
             raise LeaseLost("the database could not be asked until the lease ended") from None
-        if not kept and not self._committing:
+        if not kept and not self.committing:
             raise LeaseLost("another worker has it, the group was moved, or it ran out")
         if kept:
             self._until = asked_at + length
@@ -93,7 +104,7 @@ class Lease:
         A lease that has run out meanwhile still counts if nobody else took the partition.
         """
         push = self._push
-        self._committing = True
+        self.committing = True
         try:
             while True:
                 try:
@@ -112,7 +123,7 @@ class Lease:
                 except DATABASE_AWAY:
                     await asyncio.sleep(_PAUSE)
         finally:
-            self._committing = False
+            self.committing = False
 
     async def release(self) -> None:
         """Give the partition back, if the database answers soon; else the lease runs out."""
