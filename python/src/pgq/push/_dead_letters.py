@@ -52,7 +52,12 @@ async def bury(
         )
 
     async with lease.connections.one_by_one:
-        await lease.connections.run(both)
+        # the transaction holds the partition, however long it waits
+        lease.committing = True
+        try:
+            await lease.connections.run(both)
+        finally:
+            lease.committing = False
 
 
 def _as_it_is(payload: bytes) -> bytes:

@@ -35,7 +35,7 @@ class Lease:
         self._until = asked_at + push.lease
         """By the clock of this process. It is not after the time that the database noted."""
         self.committing = False
-        """Whether something was accepted and is being committed."""
+        """Whether a commit is under way, which finds out itself whether the lease still counts."""
         self._lost = False
 
     @property
