@@ -50,16 +50,16 @@ def test_only_the_bad_message_goes(
     ]
     (letter,) = log.fetch(topic=dead, consumer_group="readers")
     assert (letter.payload, letter.key) == (2, "k2")
-    published = letter.headers.pop("pgq-published-at")
+    published = letter.headers.pop("pgq_published_at")
     assert published
     assert letter.headers == {
         "trace": 2,
-        "pgq-topic": topic,
-        "pgq-group": "readers",
-        "pgq-partition": 0,
-        "pgq-offset": 2,
-        "pgq-attempts": 2,
-        "pgq-error": "HTTP 422",
+        "pgq_topic": topic,
+        "pgq_group": "readers",
+        "pgq_partition": 0,
+        "pgq_offset": 2,
+        "pgq_attempts": 2,
+        "pgq_error": "HTTP 422",
     }
     assert running.counted("messages_total", "hook", "dead") == 1
     assert running.counted("messages_total", "hook", "accepted") == 3

@@ -68,11 +68,11 @@ def _headers(push: Push, message: LeasedMessage, error: str, attempts: int) -> d
     given: Any = message.headers
     return {
         **(json.loads(given) if given else {}),
-        "pgq-topic": push.topic,
-        "pgq-group": push.group,
-        "pgq-partition": message.partition,
-        "pgq-offset": message.log_offset,
-        "pgq-published-at": message.published_at.isoformat(),
-        "pgq-attempts": attempts,
-        "pgq-error": error,
+        "pgq_topic": push.topic,
+        "pgq_group": push.group,
+        "pgq_partition": message.partition,
+        "pgq_offset": message.log_offset,
+        "pgq_published_at": message.published_at.isoformat(),
+        "pgq_attempts": attempts,
+        "pgq_error": error,
     }
