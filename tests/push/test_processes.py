@@ -111,7 +111,7 @@ def test_what_is_not_there_is_said_at_the_start(tmp_path: Path, shared_dsn: str)
         check=False,
     )
     assert done.returncode == 1
-    assert 'pgq: topic "nowhere" does not exist' in done.stderr
+    assert 'pgq: unknown topic "nowhere"' in done.stderr
     assert "Traceback" not in done.stderr
 
 
