@@ -72,7 +72,6 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[Names], list[str]]:
         "127.0.1",
         "0x7f.0.0.1",
         "0x7f000001",
-        "0177.0.0.1",
         "2130706433",
         "0",
         "0.0.0.0",

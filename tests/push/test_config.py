@@ -108,6 +108,7 @@ def test_mistakes(line: str, message: str) -> None:
         ("http://", "names no host"),
         ("http://user:pass@a/", "must not hold a user or a password"),
         ("http://a:99999/", "Port out of range"),
+        ("http://0177.0.0.1/", "is no url: Invalid IPv4 address"),
         ("http://a/#b", "must not have a fragment"),
         ("http://a/ b", "must not hold blanks"),
         ("", "must be a text"),

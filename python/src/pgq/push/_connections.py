@@ -68,5 +68,9 @@ class Connections:
             prepare_threshold=None,  # so that a pooler in transaction mode may stand between
         )
         # JSON stays the text that it is in the database
-        set_json_loads(bytes, connection)
+        set_json_loads(_as_it_is, connection)
         return connection
+
+
+def _as_it_is(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text

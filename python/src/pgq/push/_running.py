@@ -7,6 +7,7 @@ import contextlib
 import logging
 import random
 import signal
+from typing import Any
 
 import psycopg
 
@@ -94,13 +95,15 @@ class PushWorker:
                 for task in done - {stopping}:
                     task.result()  # it ends before the stop by a mistake of this program alone
             now = asyncio.create_task(self._now.wait())
-            everything = asyncio.gather(*tasks)
+            left = asyncio.create_task(asyncio.wait(tasks))
+            ends: set[asyncio.Task[Any]] = {now, left}
             await asyncio.wait(
-                {now, asyncio.ensure_future(everything)},
+                ends,
                 timeout=self._config.stop_timeout,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            now.cancel()
+            for task in ends:
+                task.cancel()
         finally:
             stopping.cancel()
             for task in tasks:
