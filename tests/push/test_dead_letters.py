@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pgq.push import PushError
+from support.faults import lose_answer
 from support.log import committed_offsets, new_topic
 from support.receiver import Received, Receiver, Reply
 from support.session import Connect, Session
@@ -143,6 +144,25 @@ def blocked_by(log: Session, pid: int) -> bool:
         "select exists (select from pg_stat_activity where %s = any (pg_blocking_pids(pid)))", [pid]
     ).fetchone()
     return bool(row[0])
+
+
+def test_an_answer_of_the_database_is_lost(
+    log: Session,
+    topic: str,
+    dead: str,
+    receiver: Receiver,
+    push: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The dead letter is there, and the worker does not know: it is not published again."""
+    lost = lose_answer(monkeypatch, "both")
+    log.publish_batch(topic=topic, payloads=[1, 2, 3])
+    receiver.reply = bad(2)
+    push(max_attempts=1, dead_letter_topic=dead)
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [3], PATIENCE)
+    assert lost
+    assert [letter.payload for letter in log.fetch(topic=dead, consumer_group="readers")] == [2]
+    assert receiver.requests[-1].offsets == [3]
 
 
 def test_a_topic_for_dead_letters_must_be_there(topic: str, push: Any) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from pgq.push import PushError
+from support.faults import lose_answer
 from support.log import committed_offsets, new_topic
 from support.receiver import Received, Receiver, Reply, first_deliveries
 from support.session import Session
@@ -131,11 +133,13 @@ def test_a_status_counts_though_its_body_is_cut(
     assert len(receiver.requests) == 2
 
 
+@pytest.mark.parametrize("way", ["silent", "drip"])
 def test_a_receiver_that_hangs(
-    log: Session, topic: str, receiver: Receiver, push: Any, events: Any
+    log: Session, topic: str, receiver: Receiver, push: Any, events: Any, way: str
 ) -> None:
+    """The time is that of the whole request: an answer that never ends is none."""
     log.publish(topic=topic, payload=1)
-    receiver.script(Reply(after=receiver.released))
+    receiver.script(Reply(drip=True) if way == "drip" else Reply(after=receiver.released))
     push(timeout="200ms")
     committed(log, topic, 1)
     assert events("not accepted")[0]["error"] == "no answer within 0.2 s"
@@ -154,6 +158,43 @@ def test_a_receiver_that_dies_and_comes_back(
     receiver.start()
     committed(log, topic, 2)
     assert first_deliveries(receiver.requests) == {0: [1, 2]}
+
+
+def test_an_answer_of_the_database_is_lost(
+    log: Session, topic: str, receiver: Receiver, push: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit has happened, and the worker does not know: nothing is sent again."""
+    lost = lose_answer(monkeypatch, "commit")
+    log.publish_batch(topic=topic, payloads=[1, 2, 3])
+    push(batch_size=2)
+    committed(log, topic, 3)
+    assert lost
+    assert [request.offsets for request in receiver.requests] == [[1, 2], [3]]
+
+
+def test_a_topic_that_is_made_anew(
+    log: Session, topic: str, receiver: Receiver, push: Any, events: Any
+) -> None:
+    """It has the same offsets as before, but other messages: they have another name."""
+    push()
+    log.publish(topic=topic, payload=1)
+    committed(log, topic, 1)
+    log.drop_topic(topic=topic)
+    assert "unknown topic" in events("claim failed")[0]["reason"]
+    log.create_topic(topic=topic, partitions=1)
+    log.publish(topic=topic, payload=2)
+    log.create_group(topic=topic, consumer_group="readers")
+    committed(log, topic, 1)
+    first, second = receiver.requests
+    assert first.offsets == second.offsets == [1]
+    assert first.headers["webhook-id"] != second.headers["webhook-id"]
+
+
+def test_a_partition_that_is_not_there(topic: str, push: Any) -> None:
+    running = push(partitions=[0, 1])
+    with pytest.raises(PushError, match=f'topic "{topic}" has no partition 1'):
+        running.ended()
+    running.error = None
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])

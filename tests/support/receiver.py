@@ -54,6 +54,8 @@ class Reply:
     """Not before this is set."""
     cut: str = ""
     """Where it closes the connection: 'before' any answer, or in the 'middle' of its body."""
+    drip: bool = False
+    """Send a header after the other, and never all of them."""
 
 
 class Receiver:
@@ -164,6 +166,10 @@ class Receiver:
         handler.send_response(reply.status)
         for name, value in reply.headers.items():
             handler.send_header(name, value)
+        while reply.drip and not self.released.is_set():
+            handler.send_header("x-more", "soon")
+            handler.flush_headers()
+            self.released.wait(0.02)
         if reply.cut == "middle":
             handler.send_header("content-length", "100")
             handler.end_headers()

@@ -137,8 +137,9 @@ class Delivery:
         body = encode(push, messages)
         name = batch_id(push, messages)
         for attempt in itertools.count(1):
-            # also before the first one: the process may have been held up since the claim
-            await self._lease.ensure()
+            # before the first one only if the process was held up since the claim
+            if attempt > 1 or not self._lease.fresh:
+                await self._lease.ensure()
             headers = request_headers(push, name, body, datetime.now(timezone.utc))
             answer = await self._sender.post(body, headers)
             self._count(answer)

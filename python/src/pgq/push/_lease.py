@@ -59,6 +59,11 @@ class Lease:
             lease=timedelta(seconds=push.lease),
         )
 
+    @property
+    def fresh(self) -> bool:
+        """Whether it was asked for or renewed so lately that nobody need ask again."""
+        return time.monotonic() < self._until - self._push.lease * 2 / 3
+
     async def keep(self) -> None:
         """Renew the lease for ever; ends by LeaseLost."""
         while True:
@@ -103,20 +108,21 @@ class Lease:
 
         A lease that has run out meanwhile still counts if nobody else took the partition.
         """
-        push = self._push
+
+        async def commit(client: AsyncClient) -> None:
+            await client.commit_offset(
+                self._push.topic,
+                self._push.group,
+                self.partition,
+                committed_offset,
+                lease_token=self._token,
+            )
+
         self.committing = True
         try:
             while True:
                 try:
-                    await self._connections.run(
-                        lambda client: client.commit_offset(
-                            push.topic,
-                            push.group,
-                            self.partition,
-                            committed_offset,
-                            lease_token=self._token,
-                        )
-                    )
+                    await self._connections.run(commit)
                     return
                 except LeaseLost:
                     raise
