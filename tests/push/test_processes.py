@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -146,6 +147,35 @@ def test_one_of_two_is_killed(log: Session, receiver: Receiver, start: StartProc
     assert first_deliveries(receiver.requests) == expected
     names = [request.headers["webhook-id"] for request in receiver.requests]
     assert 1 <= len(names) - len({*names}) <= 4
+
+
+@pytest.mark.slow
+def test_many_kills_and_failures(log: Session, receiver: Receiver, start: StartProcess) -> None:
+    """Workers that are killed again and again, before a receiver that fails in every way."""
+    partitions, each = 6, 400
+    topic = new_topic(log, partitions, messages=each)
+    drawn = random.Random(20261122)
+    kinds = [Reply(500), Reply(503, {"retry-after": "0"}), Reply(cut="before"), Reply(301)]
+
+    def reply(_: Received) -> Reply:
+        return drawn.choice(kinds) if drawn.random() < 0.3 else Reply()
+
+    receiver.reply = reply
+    shared = {"batch_size": 25, "lease": "3s", "timeout": "10s"}
+    processes = [start(topic, **shared) for _ in range(3)]
+    for kill in range(3):
+        receiver.wait_for(15 * (kill + 1), LONG)
+        victim = processes[kill]
+        victim.process.kill()
+        victim.process.wait()
+        processes.append(start(topic, **shared))
+    wait_until(
+        lambda: committed_offsets(log, topic, "readers") == [each] * partitions,
+        LONG,
+        "for everything",
+    )
+    expected = {partition: list(range(1, each + 1)) for partition in range(partitions)}
+    assert first_deliveries(receiver.requests) == expected
 
 
 @pytest.mark.slow

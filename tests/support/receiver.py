@@ -186,14 +186,16 @@ class Receiver:
 def first_deliveries(requests: Iterable[Received]) -> dict[int, list[int]]:
     """The offsets of each partition in the order in which they first came.
 
-    Repeats are checked on the way: what comes again begins at or below what came last, and runs on
-    without a gap.
+    Repeats are checked on the way: each request goes on where the last one ended, or further back,
+    so what comes again comes again as a whole.
     """
     found: dict[int, list[int]] = {}
+    ends: dict[int, int] = {}
     for request in requests:
         seen = found.setdefault(request.partition, [])
         offsets = request.offsets
         assert offsets == list(range(offsets[0], offsets[-1] + 1))
-        assert offsets[0] <= (seen[-1] if seen else 0) + 1, (seen, offsets)
+        assert offsets[0] <= ends.get(request.partition, 0) + 1, (seen, offsets)
+        ends[request.partition] = offsets[-1]
         seen.extend(offset for offset in offsets if not seen or offset > seen[-1])
     return found
