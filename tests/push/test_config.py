@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -167,6 +169,20 @@ def test_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"pgq: {path}:6: [[push]] number 1: timeout: must be" in capsys.readouterr().err
     assert main(["push", "--config", str(tmp_path / "none.toml"), "--check"]) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "push.toml"
+    path.write_text(LEAST)
+    program = "import sys; sys.modules['httpx'] = None; from pgq.__main__ import main; "
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}sys.exit(main(['push', '--config', {str(path)!r}]))"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "pgq: the module httpx is missing: pip install 'pgq[push]'\n"
 
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=timezone.utc)

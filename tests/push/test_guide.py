@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 pytest.importorskip("httpx", reason="no httpx: pip install 'pgq[push]'")
 
@@ -17,9 +17,10 @@ from standardwebhooks import Webhook
 from pgq.push import Push, parse
 from pgq.push._config import _READ, _READ_ABOVE
 from support.house import ROOT
-from support.log import committed_offsets
-from support.receiver import Receiver
-from support.session import Session
+from support.log import committed_offsets, new_topic
+from support.push_config import settings
+from support.receiver import Receiver, Reply
+from support.session import Session, new_name
 from support.waiting import PATIENCE, wait_until
 
 GUIDE = (ROOT / "python" / "PUSH.md").read_text()
@@ -49,6 +50,27 @@ def test_the_example(
     assert Webhook(SECRET).verify(request.body, request.headers) == request.content
     assert request.headers["x-source"] == "shop"
     wait_until(lambda: sum(committed_offsets(log, "orders", "billing")) == 1, PATIENCE)
+
+
+def test_the_role_may_do_all(
+    log: Session, shared_dsn: str, receiver: Receiver, run_push: Any
+) -> None:
+    """With the grants that the guide names, messages are sent and dead letters published."""
+    role = new_name("pusher").replace("-", "_")
+    topic, dead = new_topic(log, groups=()), new_topic(log)
+    grants = re.findall(r"^```sql\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)[1]
+    log.execute(re.sub(r"\bpusher\b", role, grants).encode())
+    try:
+        log.execute(f"alter role {role} login".encode())
+        log.publish_batch(topic=topic, payloads=[1, 2, 3])
+        receiver.reply = lambda request: Reply(500 if 2 in request.payloads else 200)
+        text = settings(topic, receiver.url, partitions=[0], max_attempts=1, dead_letter_topic=dead)
+        running = run_push(text, make_conninfo(shared_dsn, user=role))
+        wait_until(lambda: committed_offsets(log, topic, "readers") == [3], PATIENCE)
+        running.stop()
+        assert len(log.fetch(topic=dead, consumer_group="readers")) == 1
+    finally:
+        log.execute(f"drop owned by {role}; drop role {role}".encode())
 
 
 def test_the_table_has_every_key_and_its_default() -> None:

@@ -59,11 +59,16 @@ class _CheckedTransport(httpx.AsyncBaseTransport):
         )
         self._allow_private = push.allow_private
         self._timeout = push.timeout
+        # each look-up takes a thread; all partitions ask for the same name
+        self._looking_up = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.raw_host.decode("ascii")
         port = request.url.port or (443 if request.url.scheme == "https" else 80)
-        addresses = await _addresses.public_addresses(host, port, allow_private=self._allow_private)
+        async with self._looking_up:
+            addresses = await _addresses.public_addresses(
+                host, port, allow_private=self._allow_private
+            )
         extensions = {
             **request.extensions,
             # so that an address that does not answer leaves time for the next one
