@@ -75,6 +75,7 @@ def test_everything() -> None:
         ('dead_letter_topic = "d"', "dead_letter_topic: needs max_attempts beside it"),
         ('dead_letter_topic = "orders"\nmax_attempts = 1', "must be another topic"),
         ('max_backoff = "10ms"', "max_backoff: must not be below backoff"),
+        ('lease = "999ms"', 'lease: must be at least "1s"'),
         ('start = "middle"', 'start: must be "earliest" or "latest"'),
         ('allow_private = "yes"', "allow_private: must be true or false"),
         ('secrets = ["abc"]', 'secrets: must be secrets of the form "whsec_…"'),

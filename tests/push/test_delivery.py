@@ -12,8 +12,10 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from pgq.push import PushError
+from support.clock import Clock
 from support.faults import lose_answer
 from support.log import committed_offsets, new_topic
+from support.push_config import settings
 from support.receiver import Received, Receiver, Reply, first_deliveries
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
@@ -188,6 +190,37 @@ def test_a_topic_that_is_made_anew(
     first, second = receiver.requests
     assert first.offsets == second.offsets == [1]
     assert first.headers["webhook-id"] != second.headers["webhook-id"]
+
+
+def test_the_group_is_created_as_wanted(
+    log: Session, receiver: Receiver, push: Any, events: Any
+) -> None:
+    topic = new_topic(log, messages=3, groups=())
+    push(topic=topic, start="latest", out_of_range="skip")
+    assert events("started") == [{"pushes": ["hook"]}]
+    log.publish(topic=topic, payload=4)
+    committed(log, topic, 4)
+    assert [request.offsets for request in receiver.requests] == [[4]]
+    (group,) = log.list_groups(topic=topic)
+    assert group.out_of_range == "skip"
+
+
+def test_a_group_whose_next_message_is_gone(
+    connection: Session, dsn: str, clock: Clock, receiver: Receiver, run_push: Any, events: Any
+) -> None:
+    """Nothing is skipped in silence: the log says so until the group is moved."""
+    topic = new_topic(connection, messages=3)
+    connection.publish(topic=new_topic(connection, groups=()), payload=0)
+    for move in ("3 days", "0", "8 days", "0"):
+        clock.advance(move)
+        connection.cleanup()
+    connection.publish(topic=topic, payload=4)
+    run_push(settings(topic, receiver.url), dsn)
+    assert "out of range" in events("claim failed")[0]["reason"]
+    assert receiver.requests == []
+    connection.seek(topic=topic, consumer_group="readers", start="earliest")
+    committed(connection, topic, 4)
+    assert [request.offsets for request in receiver.requests] == [[4]]
 
 
 def test_a_partition_that_is_not_there(topic: str, push: Any) -> None:

@@ -152,6 +152,8 @@ class _Reader:
             raise self._error("must be another topic", "dead_letter_topic", index)
         if push.max_backoff < push.backoff:
             raise self._error("must not be below backoff", "max_backoff", index)
+        if push.lease < 1:
+            raise self._error('must be at least "1s"', "lease", index)
         if push.ca_file is not None and not Path(push.ca_file).is_file():
             raise self._error("is no file", "ca_file", index)
         return push
