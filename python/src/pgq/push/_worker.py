@@ -12,6 +12,7 @@ from functools import partial
 import psycopg
 
 from pgq import AsyncClient
+from pgq.errors import OffsetOutOfRange
 from pgq.messages import LeasedMessage
 from pgq.push._config import Push
 from pgq.push._connections import Connections
@@ -46,6 +47,8 @@ class Worker:
         self._turn = 0
         self._failures = 0
         self._braked = False
+        self._told = ""
+        self._told_at = 0.0
 
     async def prepare(self) -> None:
         """Create the group if it is missing, and see that what is named is there."""
@@ -171,17 +174,23 @@ class Worker:
     def _note_failure(self, error: Exception) -> float:
         """Log that nothing could be claimed; returns how long to wait."""
         self._failures += 1
-        away = isinstance(error, DATABASE_AWAY)
-        longest = min(0.25 * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE)
-        pause = longest * random.uniform(0.5, 1.0)
         reason = type(error).__name__
         if isinstance(error, psycopg.Error) and error.diag.message_primary:
             reason = error.diag.message_primary
-        note(
-            logging.WARNING if away else logging.ERROR,
-            "database away" if away else "claim failed",
-            push=self._push.name,
-            reason=reason,
-            pause=round(pause, 3),
-        )
+        longest = min(0.25 * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE)
+        if isinstance(error, OffsetOutOfRange):
+            # of one partition; the next call may get another one
+            longest = 0.25
+        pause = longest * random.uniform(0.5, 1.0)
+        now = time.monotonic()
+        if reason != self._told or now > self._told_at + _LONGEST_PAUSE:
+            self._told, self._told_at = reason, now
+            away = isinstance(error, DATABASE_AWAY)
+            note(
+                logging.WARNING if away else logging.ERROR,
+                "database away" if away else "claim failed",
+                push=self._push.name,
+                reason=reason,
+                pause=round(pause, 3),
+            )
         return pause
