@@ -102,13 +102,13 @@ demo-spark-environment:
 	@$(RUN)/python python/tools/jdbc.py
 
 test-environment:
-	@python/tools/environment.sh demo spark test
+	@python/tools/environment.sh demo push spark test
 	@$(RUN)/python python/tools/jdbc.py || echo "without it the tests of Spark will be skipped" >&2
 	@[ -n "$$PGQ_POSTGREST" ] || ! command -v npm >/dev/null || python/tools/postgrest.sh || \
 		echo "without PostgREST the HTTP tests will be skipped" >&2
 
 lint-environment:
-	@python/tools/environment.sh demo spark test lint
+	@python/tools/environment.sh demo push spark test lint
 
 .PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-client \
 	bench-spark release clean postgrest demo-environment demo-spark-environment test-environment lint-environment

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the virtual environment .venv hold what the named groups need: demo, spark, test, lint.
+# Make the virtual environment .venv hold what the named groups need: demo, push, spark, test, lint.
 # Does nothing when it already does. Needs only a Python >= 3.10.
 set -eu
 cd "$(dirname "$0")/../.."

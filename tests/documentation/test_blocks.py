@@ -35,6 +35,7 @@ DOCUMENTS = sorted(
     for path in (
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
+        ROOT / "python" / "PUSH.md",
         ROOT / "python" / "SPARK.md",
         ROOT / "benchmarks" / "README.md",
         ROOT / "sql" / "README.md",

@@ -58,6 +58,23 @@ def _parser() -> argparse.ArgumentParser:
     _add_database(status)
     status.set_defaults(command=_status)
 
+    push = commands.add_parser(
+        "push",
+        help="send what is published to HTTP endpoints",
+        description="Send what is published to topics to HTTP endpoints, as the file says, until "
+        "SIGTERM or Ctrl-C. Several at once share the work.",
+    )
+    push.add_argument("--config", metavar="FILE", type=Path, required=True, help="a TOML file")
+    push.add_argument("--check", action="store_true", help="only look whether the file is right")
+    push.add_argument(
+        "--database",
+        metavar="URL",
+        help="connection string; default: that of the file, else DATABASE_URL, else libpq's own "
+        "settings (PGHOST, …)",
+    )
+    push.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    push.set_defaults(command=_push)
+
     demo = commands.add_parser(
         "demo",
         help="send real data through a topic, consumer groups and a queue",
@@ -165,6 +182,26 @@ def _status(given: argparse.Namespace) -> int:
         ) from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise _CommandError(str(error.diag.message_primary)) from None
+    return 0
+
+
+def _push(given: argparse.Namespace) -> int:
+    try:
+        from pgq.push import ConfigError, PushError, load, run
+        from pgq.push._logging import set_up
+    except ModuleNotFoundError as error:
+        raise _missing(error, "push") from None
+    try:
+        config = load(given.config)
+        if given.check:
+            print(f"{given.config}: {len(config.pushes)} to send")
+            return 0
+        set_up(given.log_level)
+        run(config, database=given.database or config.database or os.environ.get("DATABASE_URL"))
+    except (ConfigError, PushError) as error:
+        raise _CommandError(str(error)) from None
+    except psycopg.DatabaseError as error:
+        raise _CommandError(str(error.diag.message_primary or error).strip()) from None
     return 0
 
 
