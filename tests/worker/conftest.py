@@ -12,6 +12,7 @@ import pytest
 
 from pgq import Client
 from pgq.worker import AsyncWorker, Worker
+from support.clock import Clock
 
 
 @pytest.fixture
@@ -48,3 +49,9 @@ def as_handler(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]
         return handler
 
     return make
+
+
+@pytest.fixture
+def clock(dsn: str, shared_clock: Clock) -> Clock:
+    """The clock of that database."""
+    return shared_clock

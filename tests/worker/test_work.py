@@ -94,9 +94,7 @@ def test_what_always_fails_is_a_dead_letter(
     assert all(record.levelno == logging.WARNING for record in records)
 
 
-def test_what_a_handler_says_is_done(
-    dsn: str, client: Client, kind: Kind, as_handler: As
-) -> None:
+def test_what_a_handler_says_is_done(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
     seen: list[str] = []
 
     def handle(payload: str, job: Any) -> None:

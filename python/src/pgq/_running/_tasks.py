@@ -15,17 +15,23 @@ import psycopg
 __all__ = [
     "Bell",
     "Cancelled",
+    "Future",
+    "InvalidStateError",
     "Notice",
     "Running",
     "Semaphore",
     "accepts",
+    "answer",
     "call",
+    "new_future",
     "notices",
     "signals",
     "spawn",
 ]
 
 Cancelled = asyncio.CancelledError
+Future = asyncio.Future
+InvalidStateError = asyncio.InvalidStateError
 Semaphore = asyncio.Semaphore
 Notice = psycopg.Notify
 
@@ -140,6 +146,16 @@ async def notices(
     if not listening.cancelled():
         listening.result()
     return found
+
+
+def new_future() -> asyncio.Future[Any]:
+    """What somebody will be told later."""
+    return asyncio.get_running_loop().create_future()
+
+
+async def answer(future: asyncio.Future[Any]) -> Any:
+    """What a future was told."""
+    return await future
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import inspect
 import select
 import signal
@@ -16,16 +17,22 @@ import psycopg
 __all__ = [
     "Bell",
     "Cancelled",
+    "Future",
+    "InvalidStateError",
     "Notice",
     "Running",
     "Semaphore",
     "accepts",
+    "answer",
     "call",
+    "new_future",
     "notices",
     "signals",
     "spawn",
 ]
 
+Future = concurrent.futures.Future
+InvalidStateError = concurrent.futures.InvalidStateError
 Semaphore = threading.Semaphore
 Notice = psycopg.Notify
 
@@ -128,6 +135,16 @@ def notices(connection: psycopg.Connection[Any], bell: Bell, timeout: float) -> 
     """What has come by NOTIFY, as soon as something has; the bell ends the wait as well."""
     bell.wait_with(connection.fileno(), timeout)
     return list(connection.notifies(timeout=0))
+
+
+def new_future() -> concurrent.futures.Future[Any]:
+    """What somebody will be told later."""
+    return concurrent.futures.Future()
+
+
+def answer(future: concurrent.futures.Future[Any]) -> Any:
+    """What a future was told."""
+    return future.result()
 
 
 @contextmanager

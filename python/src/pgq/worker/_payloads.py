@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pgq.messages import Job
@@ -92,10 +93,8 @@ def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], type[Exception]]:
     def convert(value: Any) -> Any:
         return msgspec.convert(value, kind)
 
-    try:
+    with suppress(msgspec.ValidationError):
         convert(None)  # what it does not know it says now, not at the first job
-    except msgspec.ValidationError:
-        pass
     return convert, msgspec.ValidationError
 
 

@@ -197,9 +197,7 @@ class Doing:
             return "done"
         claim.close(number)
         if error is None:
-            return await self._told(
-                "done", lambda c: c.archive_job(number, token, outcome="acked", result=result)
-            )
+            return await self._told("done", lambda c: c.archive_job(number, token, result=result))
         if isinstance(error, Release):
             return await self._told("released", lambda c: c.release_job(number, token))
         if isinstance(error, (Reject, Misfit)):

@@ -12,7 +12,7 @@ import psycopg
 from pgq._async import AsyncClient
 from pgq._running._async._keeper import Keeper
 from pgq._running._async._pool import Pool, connect
-from pgq._running._tasks import Bell, Cancelled, accepts, signals, spawn
+from pgq._running._tasks import Bell, accepts, signals, spawn
 from pgq._running._times import seconds
 from pgq.worker._async._crew import Crew
 from pgq.worker._async._slot import Slot
@@ -70,6 +70,8 @@ class AsyncWorker:
         self._crew: Crew | None = None
         self._stops = 0
         self._changed = Bell()
+        self.hurried = False
+        """Whether the last run gave back what its handlers had not ended."""
 
     def handler(self, queue: str, **settings: Any) -> Callable[[F], F]:
         """Let the decorated function do the jobs of a queue: see `Handlers.handler`."""
@@ -107,7 +109,7 @@ class AsyncWorker:
         try:
             with signals(self.stop):
                 await self._wait(crew, slots)
-        except Cancelled:
+        except BaseException:  # a slot has failed, or this task was cancelled
             self._stops = 2
             raise
         finally:
@@ -146,6 +148,7 @@ class AsyncWorker:
         finally:
             await connection.close()
         self._crew = crew
+        self.hurried = False
         crew.state.stopping = self._stops > 0
         return crew
 
@@ -176,6 +179,7 @@ class AsyncWorker:
     async def _give_back(self, crew: Crew, slots: Sequence[Slot]) -> None:
         """Stop what runs, where that can be done, and give its jobs back."""
         crew.state.at_once = True
+        self.hurried = any(claim.running for claim in crew.claims.all())
         crew.wake_all()
         for claim in crew.claims.all():
             if claim.running:
@@ -185,6 +189,7 @@ class AsyncWorker:
             if slot.running is not None:
                 await slot.running.join(max(end - time.monotonic(), 0))
         left = crew.claims.all()
+        self.hurried = self.hurried or bool(left)
         if not left:
             return
         try:

@@ -199,9 +199,7 @@ class Doing:
             return "done"
         claim.close(number)
         if error is None:
-            return self._told(
-                "done", lambda c: c.archive_job(number, token, outcome="acked", result=result)
-            )
+            return self._told("done", lambda c: c.archive_job(number, token, result=result))
         if isinstance(error, Release):
             return self._told("released", lambda c: c.release_job(number, token))
         if isinstance(error, (Reject, Misfit)):

@@ -14,7 +14,7 @@ import psycopg
 from pgq._sync import Client
 from pgq._running._sync._keeper import Keeper
 from pgq._running._sync._pool import Pool, connect
-from pgq._running._threads import Bell, Cancelled, accepts, signals, spawn
+from pgq._running._threads import Bell, accepts, signals, spawn
 from pgq._running._times import seconds
 from pgq.worker._sync._crew import Crew
 from pgq.worker._sync._slot import Slot
@@ -72,6 +72,8 @@ class Worker:
         self._crew: Crew | None = None
         self._stops = 0
         self._changed = Bell()
+        self.hurried = False
+        """Whether the last run gave back what its handlers had not ended."""
 
     def handler(self, queue: str, **settings: Any) -> Callable[[F], F]:
         """Let the decorated function do the jobs of a queue: see `Handlers.handler`."""
@@ -109,7 +111,7 @@ class Worker:
         try:
             with signals(self.stop):
                 self._wait(crew, slots)
-        except Cancelled:
+        except BaseException:  # a slot has failed, or this task was cancelled
             self._stops = 2
             raise
         finally:
@@ -148,6 +150,7 @@ class Worker:
         finally:
             connection.close()
         self._crew = crew
+        self.hurried = False
         crew.state.stopping = self._stops > 0
         return crew
 
@@ -178,6 +181,7 @@ class Worker:
     def _give_back(self, crew: Crew, slots: Sequence[Slot]) -> None:
         """Stop what runs, where that can be done, and give its jobs back."""
         crew.state.at_once = True
+        self.hurried = any(claim.running for claim in crew.claims.all())
         crew.wake_all()
         for claim in crew.claims.all():
             if claim.running:
@@ -187,6 +191,7 @@ class Worker:
             if slot.running is not None:
                 slot.running.join(max(end - time.monotonic(), 0))
         left = crew.claims.all()
+        self.hurried = self.hurried or bool(left)
         if not left:
             return
         try:
