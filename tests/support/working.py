@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -39,7 +39,8 @@ class Started:
     def stop(self) -> None:
         """Tell it to stop; twice: to stop at once."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.worker.stop)
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self.worker.stop)
         else:
             self.worker.stop()
 

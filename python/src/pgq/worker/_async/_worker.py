@@ -88,6 +88,8 @@ class AsyncWorker:
         Called once more: give back what runs, and return at once.
         """
         self._stops += 1
+        if self._stops == 1:
+            logger.info("stops when what runs has ended")
         self._changed.ring()
         if self._crew is not None:
             self._crew.state.stopping = True
@@ -106,22 +108,22 @@ class AsyncWorker:
         for number, slot in enumerate(slots):
             slot.running = spawn(self._run_slot, slot, name=f"pgq-slot-{number}")
         logger.info("works on %s", ", ".join(sorted(crew.handlers)))
-        try:
-            with signals(self.stop):
+        with signals(self.stop):
+            try:
                 await self._wait(crew, slots)
-        except BaseException:  # a slot has failed, or this task was cancelled
-            self._stops = 2
-            raise
-        finally:
-            crew.state.stopping = True
-            crew.wake_all()
-            if self._stops > 1:
-                await self._give_back(crew, slots)
-            keeper.stop()
-            await keeping.join(5.0)
-            await crew.pool.close()
-            self._crew = None
-            self._stops = 0
+            except BaseException:  # a slot has failed, or this task was cancelled
+                self._stops = 2
+                raise
+            finally:
+                crew.state.stopping = True
+                crew.wake_all()
+                if self._stops > 1:
+                    await self._give_back(crew, slots)
+                keeper.stop()
+                await keeping.join(5.0)
+                await crew.pool.close()
+                self._crew = None
+                self._stops = 0
         for slot in slots:
             assert slot.running is not None
             await slot.running.join(0)

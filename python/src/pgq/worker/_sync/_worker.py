@@ -90,6 +90,8 @@ class Worker:
         Called once more: give back what runs, and return at once.
         """
         self._stops += 1
+        if self._stops == 1:
+            logger.info("stops when what runs has ended")
         self._changed.ring()
         if self._crew is not None:
             self._crew.state.stopping = True
@@ -108,22 +110,22 @@ class Worker:
         for number, slot in enumerate(slots):
             slot.running = spawn(self._run_slot, slot, name=f"pgq-slot-{number}")
         logger.info("works on %s", ", ".join(sorted(crew.handlers)))
-        try:
-            with signals(self.stop):
+        with signals(self.stop):
+            try:
                 self._wait(crew, slots)
-        except BaseException:  # a slot has failed, or this task was cancelled
-            self._stops = 2
-            raise
-        finally:
-            crew.state.stopping = True
-            crew.wake_all()
-            if self._stops > 1:
-                self._give_back(crew, slots)
-            keeper.stop()
-            keeping.join(5.0)
-            crew.pool.close()
-            self._crew = None
-            self._stops = 0
+            except BaseException:  # a slot has failed, or this task was cancelled
+                self._stops = 2
+                raise
+            finally:
+                crew.state.stopping = True
+                crew.wake_all()
+                if self._stops > 1:
+                    self._give_back(crew, slots)
+                keeper.stop()
+                keeping.join(5.0)
+                crew.pool.close()
+                self._crew = None
+                self._stops = 0
         for slot in slots:
             assert slot.running is not None
             slot.running.join(0)
