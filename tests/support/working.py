@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from pgq.consumer import AsyncConsumer, Consumer
 from pgq.worker import AsyncWorker, Worker
 from support.waiting import PATIENCE, aside, wait_until
 
@@ -20,13 +21,13 @@ __all__ = ["Started", "kill_backends", "working"]
 class Started:
     """A worker that runs in a thread."""
 
-    def __init__(self, worker: Worker | AsyncWorker) -> None:
+    def __init__(self, worker: Worker | AsyncWorker | Consumer | AsyncConsumer) -> None:
         self.worker = worker
         self._loop: asyncio.AbstractEventLoop | None = None
         self.ended: Future[Any] = aside(self._run)
 
     def _run(self) -> None:
-        if isinstance(self.worker, Worker):
+        if isinstance(self.worker, (Worker, Consumer)):
             self.worker.run()
             return
 
@@ -50,7 +51,7 @@ class Started:
 
 
 @contextmanager
-def working(worker: Worker | AsyncWorker) -> Iterator[Started]:
+def working(worker: Worker | AsyncWorker | Consumer | AsyncConsumer) -> Iterator[Started]:
     """Run a worker during the block, and stop it behind it."""
     started = Started(worker)
     try:

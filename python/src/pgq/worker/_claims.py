@@ -7,11 +7,10 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from pgq._running._times import Backoff
 from pgq.messages import Job
 from pgq.worker._handlers import Handler
 
-__all__ = ["Claim", "Claims", "State"]
+__all__ = ["Claim", "Claims"]
 
 
 class Claim:
@@ -111,23 +110,3 @@ class Claims:
     def expired(self, now: float) -> list[Claim]:
         """Those whose leases have run out, as far as anybody knows here."""
         return [claim for claim in self.all() if claim.held_until <= now and claim.open]
-
-
-class State:
-    """Whether a worker goes on, and how it waits for a server that is not there."""
-
-    def __init__(self) -> None:
-        self.stopping = False
-        """Nothing new is begun."""
-        self.at_once = False
-        """What has begun is given back."""
-        self.give_up_at: float | None = None
-        self.backoff = Backoff(0.1, 5.0)
-
-    def gives_up(self) -> bool:
-        """Whether to stop waiting for the server; leases then run out by themselves."""
-        if not self.stopping:
-            return False
-        if self.give_up_at is None:
-            self.give_up_at = time.monotonic() + 10.0
-        return self.at_once or time.monotonic() >= self.give_up_at

@@ -13,7 +13,7 @@ from pgq._running._times import seconds
 from pgq.messages import Job, Queue
 from pgq.worker._payloads import reader
 
-__all__ = ["Handler", "Handlers"]
+__all__ = ["Handler", "Handlers", "signature"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,7 +114,7 @@ class Handlers:
             raise ValueError(f'queue "{queue}" has a handler already')
 
         def add(function: F) -> F:
-            kind, with_job = _signature(function, batch is not None)
+            kind, with_job = signature(function, batch is not None)
             self.by_queue[queue] = Handler(
                 queue=queue,
                 function=function,
@@ -134,7 +134,7 @@ class Handlers:
         return add
 
 
-def _signature(function: Callable[..., Any], batch: bool) -> tuple[Any, bool]:
+def signature(function: Callable[..., Any], batch: bool) -> tuple[Any, bool]:
     """The type that its first argument has, and whether it takes a second one."""
     positional = [
         parameter
@@ -149,7 +149,9 @@ def _signature(function: Callable[..., Any], batch: bool) -> tuple[Any, bool]:
     if batch and kind is not Any:
         inner = typing.get_args(kind)
         kind = inner[0] if inner else Any
-    return kind, len(required) == 2 or (len(positional) > 1 and positional[1].name == "job")
+    return kind, len(required) == 2 or (
+        len(positional) > 1 and positional[1].name in ("job", "message")
+    )
 
 
 def _annotated(function: Callable[..., Any]) -> bool:

@@ -6,13 +6,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pgq.messages import Job
-
-__all__ = ["Hook", "Reports", "logger"]
+__all__ = ["LEVELS", "Hook", "Reports", "logger"]
 
 logger = logging.getLogger("pgq.worker")
 
-_LEVELS = {
+LEVELS = {
     "done": logging.INFO,
     "released": logging.INFO,
     "retried": logging.WARNING,
@@ -23,16 +21,19 @@ _LEVELS = {
 
 
 class Hook(Protocol):
-    """Is told of each call of a handler. Both methods run where the handler runs."""
+    """Is told of each call of a handler, with the queue or topic and its jobs or messages.
 
-    def begin(self, queue: str, jobs: Sequence[Job]) -> Any:
+    Both methods run where the handler runs.
+    """
+
+    def begin(self, source: str, jobs: Sequence[Any]) -> Any:
         """Before the call; what it returns is given to `end`."""
 
     def end(
         self,
         begun: Any,
-        queue: str,
-        outcomes: Sequence[tuple[Job, str]],
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
         seconds: float,
         error: BaseException | None,
     ) -> None:
@@ -46,42 +47,61 @@ class Reports:
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self._hooks = hooks
 
-    def begin(self, queue: str, jobs: Sequence[Job]) -> list[Any]:
+    def begin(self, source: str, jobs: Sequence[Any]) -> list[Any]:
         """A handler is about to be called."""
-        return [_guarded(hook.begin, queue, jobs) for hook in self._hooks]
+        return [_guarded(hook.begin, source, jobs) for hook in self._hooks]
 
     def end(
         self,
         begun: list[Any],
-        queue: str,
-        outcomes: Sequence[tuple[Job, str]],
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
         seconds: float,
         error: BaseException | None = None,
     ) -> None:
         """The handler has ended so."""
+        self.tell(begun, source, outcomes, seconds, error)
+        self.log(source, outcomes, seconds, error)
+
+    def tell(
+        self,
+        begun: list[Any],
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None,
+    ) -> None:
+        """Tell the hooks alone."""
         for hook, state in zip(reversed(self._hooks), reversed(begun)):
-            _guarded(hook.end, state, queue, outcomes, seconds, error)
+            _guarded(hook.end, state, source, outcomes, seconds, error)
+
+    def log(
+        self,
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None,
+    ) -> None:
+        """Write a record for each job."""
         for job, outcome in outcomes:
-            level = _LEVELS[outcome]
+            level = LEVELS[outcome]
             if logger.isEnabledFor(level):
                 fields = {
-                    "queue": queue,
+                    "queue": source,
                     "job_id": job.job_id,
                     "attempt": job.attempt,
                     "outcome": outcome,
                     "duration": seconds,
                 }
-                shown = error if outcome == "failed" else None
-                text = f": {error}" if error is not None and outcome != "done" else ""
                 logger.log(
                     level,
                     "job %d of %s: %s%s",
                     job.job_id,
-                    queue,
+                    source,
                     outcome,
-                    text,
+                    f": {error}" if error is not None else "",
                     extra=fields,
-                    exc_info=shown,
+                    exc_info=error if outcome == "failed" else None,
                 )
 
 

@@ -3,102 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, TypeVar
-
-import psycopg
+from collections.abc import Mapping, Sequence
 
 from pgq._async import AsyncClient
+from pgq._running._async._crew import Slots
 from pgq._running._async._pool import Pool
-from pgq._running._schedule import Schedule
-from pgq._running._tasks import Bell
 from pgq.errors import UnknownQueue
 from pgq.messages import Queue
-from pgq.worker._claims import Claim, Claims, State
+from pgq.worker._claims import Claim, Claims
 from pgq.worker._handlers import Handler
 from pgq.worker._reports import Reports, logger
 
 __all__ = ["Crew"]
 
-T = TypeVar("T")
 
-
-class Crew:
+class Crew(Slots):
     """The handlers, the schedule, the claims, and the connections; what `Keeper` keeps."""
 
     def __init__(
         self, handlers: Mapping[str, Handler], pool: Pool, reports: Reports, poll: float
     ) -> None:
+        super().__init__(handlers, pool, poll, logger)
         self.handlers = handlers
-        self.pool = pool
         self.reports = reports
-        self.schedule = Schedule(handlers, poll)
         self.claims = Claims()
-        self.state = State()
-        self._idle: list[Bell] = []
-        self._bells: list[Bell] = []
-
-    # ------------------------------------------------------------------------ waiting
-
-    def new_bell(self) -> Bell:
-        """The bell of a slot."""
-        bell = Bell()
-        self._bells.append(bell)
-        return bell
-
-    async def rest(self, bell: Bell) -> None:
-        """Wait until there may be something to do."""
-        self._idle.append(bell)
-        try:
-            if not self.state.stopping:
-                await bell.wait(self.schedule.pause(time.monotonic()))
-        finally:
-            if bell in self._idle:
-                self._idle.remove(bell)
-
-    async def pause(self, bell: Bell, error: BaseException) -> None:
-        """Wait for a server that has failed."""
-        wait = self.state.backoff.next()
-        if not self.state.at_once:
-            logger.warning("database unavailable, again in %.1f s: %s", wait, str(error).strip())
-            await bell.wait(wait)
-
-    def wake(self) -> None:
-        """There may be something for one more slot."""
-        with suppress(IndexError):
-            self._idle.pop().ring()
-
-    def wake_all(self) -> None:
-        """Everybody looks what has changed."""
-        for bell in self._bells:
-            bell.ring()
-
-    # ------------------------------------------------------------------------ asking
-
-    async def tell(self, bell: Bell, what: str, call: Callable[[AsyncClient], Any]) -> Any:
-        """Tell the database what became of a job, until it answers; None: in vain.
-
-        Each of these calls may be repeated: a second one finds that the lease token is gone.
-        """
-        while True:
-            try:
-                client = await self.pool.take()
-                try:
-                    answer = await call(client)
-                finally:
-                    await self.pool.give(client)
-            except psycopg.OperationalError as error:
-                if self.state.gives_up():
-                    logger.error("could not %s, the lease will run out: %s", what, error)
-                    return None
-                await self.pause(bell, error)
-            except psycopg.Error:
-                logger.exception("could not %s, the lease will run out", what)
-                return None
-            else:
-                self.state.backoff.reset()
-                return answer
 
     # ------------------------------------------------------------------------ keeping
 
