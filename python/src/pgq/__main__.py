@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgq.errors import UnknownQueue
+from pgq.errors import UnknownGroup, UnknownQueue, UnknownTopic
 from pgq.migrate import MigrationError, migrate
 
 __all__ = ["main"]
@@ -65,7 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Do the jobs of queues until SIGTERM or Ctrl-C, which lets what runs end; a "
         "second one gives it back. Logs go to the standard error.",
     )
-    working.add_argument("handlers", help="a pgq.worker.Handlers, as module:attribute")
+    working.add_argument(
+        "handlers", help="pgq.worker.Handlers, or a worker or consumer, as module:attribute"
+    )
     working.add_argument("--concurrency", type=_count, help="handlers at a time; default: 8")
     working.add_argument(
         "--queue", action="append", metavar="NAME", help="only this queue; may be repeated"
@@ -75,6 +77,12 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         metavar="SECONDS",
         help="wait so long for what runs; default: for ever",
+    )
+    working.add_argument(
+        "--opentelemetry", action="store_true", help="a span for each job, by the global provider"
+    )
+    working.add_argument(
+        "--prometheus", type=_port, metavar="PORT", help="serve counters at this port"
     )
     _add_database(working)
     working.set_defaults(command=_work)
@@ -198,8 +206,12 @@ def _status(given: argparse.Namespace) -> int:
 
 
 def _work(given: argparse.Namespace) -> int:
-    from pgq._work import LoadError, work
+    from pgq._work import LoadError, hooks, work
 
+    try:
+        chosen = hooks(given.opentelemetry, given.prometheus)
+    except ModuleNotFoundError as error:
+        raise _missing(error, "telemetry") from None
     try:
         return work(
             given.handlers,
@@ -207,8 +219,9 @@ def _work(given: argparse.Namespace) -> int:
             concurrency=given.concurrency,
             queues=given.queue,
             grace=given.grace,
+            hooks=chosen,
         )
-    except (LoadError, UnknownQueue, ValueError) as error:
+    except (LoadError, UnknownGroup, UnknownQueue, UnknownTopic, ValueError) as error:
         raise _CommandError(str(error)) from None
 
 

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pgq.consumer import AsyncConsumer, Consumer
 from pgq.worker import AsyncWorker, Handlers, Hook, Worker
 
-__all__ = ["LoadError", "load", "work"]
+__all__ = ["LoadError", "hooks", "load", "work"]
 
 
 class LoadError(Exception):
@@ -39,6 +40,21 @@ def load(name: str) -> Any:
     return found
 
 
+def hooks(opentelemetry: bool, prometheus: int | None) -> list[Hook]:
+    """The hooks that were asked for; ModuleNotFoundError: a library is missing."""
+    from pgq.worker.hooks import OpenTelemetry, Prometheus
+
+    found: list[Hook] = []
+    if opentelemetry:
+        found.append(OpenTelemetry())
+    if prometheus is not None:
+        found.append(Prometheus())
+        from prometheus_client import start_http_server
+
+        start_http_server(prometheus)
+    return found
+
+
 def work(
     name: str,
     *,
@@ -48,24 +64,32 @@ def work(
     grace: float | None,
     hooks: Sequence[Hook] = (),
 ) -> int:
-    """Run the worker of these handlers until a signal; 1: jobs that ran were given back."""
-    handlers = load(name)
-    if not isinstance(handlers, Handlers):
-        raise LoadError(f"{name} is no pgq.worker.Handlers")
+    """Run the worker of these handlers until a signal; 1: what ran was given back.
+
+    What is named may be a worker or a consumer as well, which has settings of its own.
+    """
+    found = load(name)
+    if not isinstance(found, (Handlers, Worker, AsyncWorker, Consumer, AsyncConsumer)):
+        raise LoadError(f"{name} is no pgq.worker.Handlers, nor a worker or a consumer")
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    tasks = any(inspect.iscoroutinefunction(h.function) for h in handlers.by_queue.values())
-    kind = AsyncWorker if tasks else Worker
-    worker = kind(
-        database,
-        handlers,
-        concurrency=concurrency or 8,
-        queues=queues,
-        grace=grace,
-        hooks=hooks,
-    )
-    if isinstance(worker, AsyncWorker):
-        asyncio.run(worker.run())
+    runner: Worker | AsyncWorker | Consumer | AsyncConsumer
+    if isinstance(found, Handlers):
+        tasks = any(inspect.iscoroutinefunction(h.function) for h in found.by_queue.values())
+        runner = (AsyncWorker if tasks else Worker)(
+            database,
+            found,
+            concurrency=concurrency or 8,
+            queues=queues,
+            grace=grace,
+            hooks=hooks,
+        )
+    elif concurrency is not None or queues is not None or grace is not None or hooks:
+        raise LoadError(f"{name} has settings of its own: only handlers take them from here")
     else:
-        worker.run()
-    return 1 if worker.hurried else 0
+        runner = found
+    if isinstance(runner, (AsyncWorker, AsyncConsumer)):
+        asyncio.run(runner.run())
+    else:
+        runner.run()
+    return 1 if runner.hurried else 0
