@@ -23,7 +23,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import psycopg  # noqa: E402
-from benchmarks.harness import Bench, BenchmarkError, Database, Load, commit_of  # noqa: E402
+from benchmarks.harness import Bench, BenchmarkError, Database, commit_of  # noqa: E402
+from benchmarks.pgbench import Load  # noqa: E402
 from benchmarks.systems import install_script  # noqa: E402
 
 from pgq import AsyncClient, Client  # noqa: E402
@@ -164,6 +165,7 @@ def measure(
             prepare(database)
             bench.checkpoint()
             found[name].append(ways[name](bench, database, chosen.jobs, batch))
+            print(f"{name}, {batch} at a time: {found[name][-1]:,.0f}", file=sys.stderr)
     return {name: statistics.median(rates) for name, rates in found.items()}
 
 

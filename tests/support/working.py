@@ -33,7 +33,7 @@ class Started:
 
         async def run() -> None:
             self._loop = asyncio.get_running_loop()
-            await self.worker.run()
+            await self.worker.run()  # type: ignore[misc]
 
         asyncio.run(run())
 
