@@ -79,6 +79,9 @@ bench: demo-environment build ## measure side by side; ARGS go to the runner
 bench-client: demo-environment build ## measure the Python client beside a plain cursor; ARGS likewise
 	@$(RUN)/python benchmarks/client.py $(ARGS)
 
+bench-worker: demo-environment build ## measure the worker and the producer; ARGS likewise
+	@$(RUN)/python benchmarks/worker.py $(ARGS)
+
 bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw ones; ARGS likewise
 	@$(RUN)/python benchmarks/spark.py $(ARGS)
 
@@ -110,7 +113,7 @@ test-environment:
 lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-client \
+.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-client bench-worker \
 	bench-spark release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
 
 endif

@@ -37,6 +37,7 @@ DOCUMENTS = sorted(
         ROOT / "CONTRIBUTING.md",
         ROOT / "python" / "PUSH.md",
         ROOT / "python" / "SPARK.md",
+        ROOT / "python" / "WORKER.md",
         ROOT / "benchmarks" / "README.md",
         ROOT / "sql" / "README.md",
     )
@@ -117,7 +118,7 @@ def test_blocks_run(
             if block.language == "sql":
                 _run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"], block, block.text)
             elif block.language == "python":
-                exec(compile(block.text, str(block), "exec"), module)
+                exec(compile(block.text, str(block), "exec", dont_inherit=True), module)
             elif block.language in ("sh", "bash", "shell") and "curl" in block.text:
                 if http is None:
                     http = running.enter_context(_serve(dsn, document.read_text()))

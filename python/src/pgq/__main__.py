@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 
+from pgq.errors import UnknownGroup, UnknownQueue, UnknownTopic
 from pgq.migrate import MigrationError, migrate
 
 __all__ = ["main"]
@@ -58,6 +59,34 @@ def _parser() -> argparse.ArgumentParser:
     _add_database(status)
     status.set_defaults(command=_status)
 
+    working = commands.add_parser(
+        "work",
+        help="do the jobs of queues with the handlers of a program",
+        description="Do the jobs of queues until SIGTERM or Ctrl-C, which lets what runs end; a "
+        "second one gives it back. Logs go to the standard error.",
+    )
+    working.add_argument(
+        "handlers", help="pgq.worker.Handlers, or a worker or consumer, as module:attribute"
+    )
+    working.add_argument("--concurrency", type=_count, help="handlers at a time; default: 8")
+    working.add_argument(
+        "--queue", action="append", metavar="NAME", help="only this queue; may be repeated"
+    )
+    working.add_argument(
+        "--grace",
+        type=float,
+        metavar="SECONDS",
+        help="wait so long for what runs; default: for ever",
+    )
+    working.add_argument(
+        "--opentelemetry", action="store_true", help="a span for each job, by the global provider"
+    )
+    working.add_argument(
+        "--prometheus", type=_port, metavar="PORT", help="serve counters at this port"
+    )
+    _add_database(working)
+    working.set_defaults(command=_work)
+
     push = commands.add_parser(
         "push",
         help="send what is published to HTTP endpoints",
@@ -100,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_database(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--database",
+        "--dsn",
         metavar="URL",
         default=os.environ.get("DATABASE_URL", ""),
         help="connection string; default: DATABASE_URL, else libpq's own settings (PGHOST, …)",
@@ -120,6 +150,13 @@ def _port(text: str) -> int:
     if not 1 <= port <= 65535:
         raise argparse.ArgumentTypeError("a port is a number from 1 to 65535")
     return port
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return count
 
 
 def _rows(text: str) -> int:
@@ -183,6 +220,26 @@ def _status(given: argparse.Namespace) -> int:
     except psycopg.errors.InsufficientPrivilege as error:
         raise _CommandError(str(error.diag.message_primary)) from None
     return 0
+
+
+def _work(given: argparse.Namespace) -> int:
+    from pgq._work import LoadError, hooks, work
+
+    try:
+        chosen = hooks(given.opentelemetry, given.prometheus)
+    except ModuleNotFoundError as error:
+        raise _missing(error, "telemetry") from None
+    try:
+        return work(
+            given.handlers,
+            database=given.database,
+            concurrency=given.concurrency,
+            queues=given.queue,
+            grace=given.grace,
+            hooks=chosen,
+        )
+    except (LoadError, UnknownGroup, UnknownQueue, UnknownTopic, ValueError) as error:
+        raise _CommandError(str(error)) from None
 
 
 def _push(given: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""Connections and heartbeats. The synchronous twin is generated from this folder."""

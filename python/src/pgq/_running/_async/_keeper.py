@@ -1,0 +1,106 @@
+"""The connection beside the work: it extends leases and hears what has come."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import psycopg
+
+from pgq._async import AsyncClient
+from pgq._running._async._pool import connect
+from pgq._running._tasks import Bell, notices
+from pgq._running._times import Backoff
+
+__all__ = ["Keeper", "Kept"]
+
+LOOK_AGAIN = 30.0
+"""Seconds after which settings are read again."""
+
+
+class Kept(Protocol):
+    """Whoever has leases that are to be kept."""
+
+    def tick(self) -> float:
+        """Seconds between two calls of `renew`."""
+
+    async def refresh(self, client: AsyncClient) -> list[str]:
+        """Read settings, at each connect and now and then; returns the channels to hear."""
+
+    async def renew(self, client: AsyncClient, now: float) -> None:
+        """Extend the leases that are due."""
+
+    def expire(self, now: float) -> None:
+        """Give up the leases that have run out: the server could not be reached."""
+
+    def heard(self, channel: str, name: str) -> None:
+        """Something has come."""
+
+    def connected(self) -> None:
+        """What has come while there was no connection was not heard."""
+
+
+class Keeper:
+    """Runs until `stop`, on a connection of its own, and makes a new one when it is lost."""
+
+    def __init__(
+        self,
+        kept: Kept,
+        conninfo: str,
+        options: Mapping[str, Any],
+        name: str,
+        logger: logging.Logger,
+    ) -> None:
+        self._kept = kept
+        self._conninfo = conninfo
+        self._options = options
+        self._name = name
+        self._logger = logger
+        self._bell = Bell()
+        self._stopped = False
+        self._backoff = Backoff(0.1, 5.0)
+
+    def stop(self) -> None:
+        """Let `run` return."""
+        self._stopped = True
+        self._bell.ring()
+
+    async def run(self) -> None:
+        """Keep the leases."""
+        while not self._stopped:
+            try:
+                connection = await connect(self._conninfo, self._options, self._name)
+                try:
+                    await self._keep(AsyncClient(connection))
+                finally:
+                    await connection.close()
+            except psycopg.Error as error:
+                wait = self._backoff.next()
+                self._logger.warning(
+                    "heartbeats interrupted, again in %.1f s: %s", wait, str(error).strip()
+                )
+                end = time.monotonic() + wait
+                while not self._stopped and (left := end - time.monotonic()) > 0:
+                    self._kept.expire(time.monotonic())
+                    await self._bell.wait(min(left, self._kept.tick()))
+
+    async def _keep(self, client: AsyncClient) -> None:
+        hearing: list[str] = []
+        read_at = -LOOK_AGAIN
+        while not self._stopped:
+            now = time.monotonic()
+            if now - read_at >= LOOK_AGAIN:
+                read_at = now
+                channels = await self._kept.refresh(client)
+                for channel in {*channels} - {*hearing}:
+                    await client.connection.execute(f"listen {channel}".encode())
+                if not hearing or {*channels} - {*hearing}:
+                    self._kept.connected()
+                hearing = [*{*hearing, *channels}]
+                self._backoff.reset()
+            self._kept.expire(now)
+            await self._kept.renew(client, now)
+            for notice in await notices(client.connection, self._bell, self._kept.tick()):
+                self._kept.heard(notice.channel, notice.payload)

@@ -1,0 +1,170 @@
+"""How a worker or a consumer begins, waits and ends."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Protocol
+
+from pgq._running._async._crew import Slots
+from pgq._running._async._keeper import Keeper
+from pgq._running._tasks import Bell, Running, signals, spawn
+from pgq._running._times import seconds
+
+__all__ = ["Runner", "Slot"]
+
+
+class Slot(Protocol):
+    """One of the places in which something is done, one after the other."""
+
+    running: Running | None
+
+    async def run(self) -> None:
+        """Work until the state says to stop."""
+
+
+class Runner:
+    """Slots, and a connection beside them that keeps their leases."""
+
+    what = ""
+    """The word for it in logs and in pg_stat_activity."""
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        concurrency: int,
+        connections: int | None,
+        poll: timedelta | float,
+        grace: timedelta | float | None,
+        connect: Mapping[str, Any] | None,
+        logger: logging.Logger,
+    ) -> None:
+        if concurrency < 1:
+            raise ValueError(f"concurrency is {concurrency}, must be at least 1")
+        if connections is not None and connections < 1:
+            raise ValueError(f"connections is {connections}, must be at least 1")
+        self._conninfo = conninfo
+        self._options = dict(connect or {})
+        self._concurrency = concurrency
+        self._connections = connections or min(concurrency, 8)
+        self._poll = seconds("poll", poll)
+        self._grace = None if grace is None else seconds("grace", grace, zero=True)
+        self._logger = logger
+        self._crew: Any = None
+        self._stops = 0
+        self._changed = Bell()
+        self.hurried = False
+        """Whether the last run gave back what its handlers had not ended."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it works."""
+        return self._crew is not None
+
+    def stop(self) -> None:
+        """Begin nothing new, and let `run` return when what runs has ended.
+
+        Called once more: give back what runs, and return at once.
+        """
+        self._stops += 1
+        if self._stops == 1:
+            self._logger.info("stops when what runs has ended")
+        self._changed.ring()
+        if self._crew is not None:
+            self._crew.state.stopping = True
+            self._crew.wake_all()
+
+    async def run(self) -> None:
+        """Work until `stop`, SIGTERM or Ctrl-C; a second one of them gives back what runs.
+
+        Signals are heard in the main thread only. Raises UnknownQueue, UnknownTopic or UnknownGroup
+        when one of those is not there, and psycopg.OperationalError when the database cannot be
+        reached at the begin.
+        """
+        if self._crew is not None:
+            raise RuntimeError(f"this {self.what} runs already")
+        crew = await self._begin()
+        self._crew = crew
+        self.hurried = False
+        crew.state.stopping = self._stops > 0
+        name = f"pgq {self.what}: leases"
+        keeper = Keeper(crew, self._conninfo, self._options, name, self._logger)
+        keeping = spawn(keeper.run, name="pgq-leases")
+        slots = [self._new_slot(crew) for _ in range(self._concurrency)]
+        for number, slot in enumerate(slots):
+            slot.running = spawn(self._run_slot, slot, name=f"pgq-slot-{number}")
+        self._logger.info("works on %s", ", ".join(sorted(crew.handlers)))
+        with signals(self.stop):
+            try:
+                await self._wait(crew, slots)
+            except BaseException:  # a slot has failed, or this task was cancelled
+                self._stops = 2
+                raise
+            finally:
+                crew.state.stopping = True
+                crew.wake_all()
+                if self._stops > 1:
+                    await self._hurry(crew, slots)
+                await self._give_back(crew)
+                keeper.stop()
+                await keeping.join(5.0)
+                await crew.pool.close()
+                self._crew = None
+                self._stops = 0
+        for slot in slots:
+            assert slot.running is not None
+            await slot.running.join(0)
+        self._logger.info("has stopped")
+
+    async def _begin(self) -> Any:
+        """Look whether all is there, and make what the slots share."""
+        raise NotImplementedError
+
+    def _new_slot(self, crew: Any) -> Slot:
+        raise NotImplementedError
+
+    async def _give_back(self, crew: Any) -> None:
+        """Give back what is still held."""
+        raise NotImplementedError
+
+    async def _run_slot(self, slot: Slot) -> None:
+        try:
+            await slot.run()
+        finally:
+            self._changed.ring()
+
+    async def _wait(self, crew: Slots, slots: Sequence[Slot]) -> None:
+        """Until all slots have ended, or whoever stops it loses patience."""
+        patience: float | None = None
+        while True:
+            ended = 0
+            for slot in slots:
+                assert slot.running is not None
+                ended += await slot.running.join(0)
+            if ended == len(slots):
+                return
+            if ended and not crew.state.stopping:
+                raise RuntimeError("a slot has ended")
+            if self._stops and patience is None and self._grace is not None:
+                patience = time.monotonic() + self._grace
+            left = None if patience is None else patience - time.monotonic()
+            if self._stops > 1 or (left is not None and left <= 0):
+                self._stops = max(self._stops, 2)
+                return
+            await self._changed.wait(left)
+
+    async def _hurry(self, crew: Any, slots: Sequence[Slot]) -> None:
+        """Stop what runs, where that can be done."""
+        crew.state.at_once = True
+        crew.wake_all()
+        for held in crew.claims.all():
+            if held.running:
+                self.hurried = True
+                held.slot.interrupt(held)
+        end = time.monotonic() + 0.5
+        for slot in slots:
+            if slot.running is not None:
+                await slot.running.join(max(end - time.monotonic(), 0))

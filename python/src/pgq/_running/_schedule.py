@@ -1,0 +1,113 @@
+"""Which of several queues or topics is asked next, and when; no input or output."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["Schedule"]
+
+SHORTEST = 0.05
+"""Seconds to the first look after one that found nothing; they double from there."""
+
+
+@dataclass(slots=True)
+class _Source:
+    next_at: float = 0.0
+    wait: float = SHORTEST
+    busy: bool = False
+    """Whether the last look found something: then all may look at once."""
+    looking: int = 0
+    rung: int = 0
+    """How often it was rung, so that a ring during a look is not lost."""
+    asked: int = 0
+
+
+class Schedule:
+    """The sources of work, each with the time at which somebody looks again.
+
+    A source that had nothing is looked at by one slot at a time, after waits that grow up to
+    `longest`. One that had something is looked at by all who are free. Of those that are due, the
+    one that was asked longest ago comes first.
+    """
+
+    def __init__(self, names: Iterable[str], longest: float) -> None:
+        self._sources = {name: _Source() for name in names}
+        self._longest = longest
+        self._asked = 0
+        self._lock = threading.Lock()
+
+    def next(self, now: float) -> str | None:
+        """The source to look at now, if one is due; tell what came of it by `looked`."""
+        with self._lock:
+            due = [
+                (source.asked, name)
+                for name, source in self._sources.items()
+                if source.next_at <= now and (source.busy or not source.looking)
+            ]
+            if not due:
+                return None
+            name = min(due)[1]
+            self._begin(self._sources[name])
+            return name
+
+    def begin(self, name: str) -> None:
+        """Look at a source whether it is due or not."""
+        with self._lock:
+            self._begin(self._sources[name])
+
+    def _begin(self, source: _Source) -> None:
+        self._asked += 1
+        source.asked = self._asked
+        source.looking += 1
+        if source.looking == 1:
+            source.rung = 0
+
+    def looked(self, name: str, now: float, *, found: bool, more: bool = True) -> None:
+        """A look has ended; `more`: there may be more than what was found."""
+        with self._lock:
+            source = self._sources[name]
+            source.looking -= 1
+            if found:
+                source.wait = SHORTEST
+                source.busy = more
+                source.next_at = now if more else now + SHORTEST
+            elif source.rung:
+                source.next_at = now
+            else:
+                source.busy = False
+                source.next_at = now + source.wait * random.uniform(0.8, 1.0)
+                source.wait = min(source.wait * 2, self._longest)
+            source.rung = 0
+
+    def failed(self, name: str, now: float) -> None:
+        """A look ended with an error: leave the source alone for the longest wait."""
+        with self._lock:
+            source = self._sources[name]
+            source.looking -= 1
+            source.busy = False
+            source.next_at = now + self._longest
+
+    def ring(self, name: str | None = None) -> bool:
+        """Something was said to have come, to one source or to any; False: it is none of ours."""
+        with self._lock:
+            rung = [*self._sources.values()] if name is None else [self._sources.get(name)]
+            for source in rung:
+                if source is not None:
+                    source.rung += 1
+                    source.next_at = 0.0
+                    source.wait = SHORTEST
+            return any(source is not None for source in rung)
+
+    def pause(self, now: float) -> float:
+        """Seconds until the next look is due."""
+        with self._lock:
+            waiting = [
+                source.next_at
+                for source in self._sources.values()
+                if source.busy or not source.looking
+            ]
+        return min(max(min(waiting, default=math.inf) - now, 0.0), self._longest)

@@ -1,0 +1,95 @@
+"""``pgq work app:handlers``: a worker, or a consumer, as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pgq.consumer import AsyncConsumer, Consumer
+from pgq.worker import AsyncWorker, Handlers, Hook, Worker
+
+__all__ = ["LoadError", "hooks", "load", "work"]
+
+
+class LoadError(Exception):
+    """What was named is not there, or nothing that can work."""
+
+
+def load(name: str) -> Any:
+    """Import what ``module:attribute`` names; modules are looked for in this directory too."""
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise LoadError(f"{name} is not of the form module:attribute")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise LoadError(f"there is no module {error.name}") from None
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise LoadError(f"{module} has no {attribute}")
+        found = getattr(found, part)
+    return found
+
+
+def hooks(opentelemetry: bool, prometheus: int | None) -> list[Hook]:
+    """The hooks that were asked for; ModuleNotFoundError: a library is missing."""
+    from pgq.worker.hooks import OpenTelemetry, Prometheus
+
+    found: list[Hook] = []
+    if opentelemetry:
+        found.append(OpenTelemetry())
+    if prometheus is not None:
+        found.append(Prometheus())
+        from prometheus_client import start_http_server
+
+        start_http_server(prometheus)
+    return found
+
+
+def work(
+    name: str,
+    *,
+    database: str,
+    concurrency: int | None,
+    queues: Sequence[str] | None,
+    grace: float | None,
+    hooks: Sequence[Hook] = (),
+) -> int:
+    """Run the worker of these handlers until a signal; 1: what ran was given back.
+
+    What is named may be a worker or a consumer as well, which has settings of its own.
+    """
+    found = load(name)
+    if not isinstance(found, (Handlers, Worker, AsyncWorker, Consumer, AsyncConsumer)):
+        raise LoadError(f"{name} is no pgq.worker.Handlers, nor a worker or a consumer")
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    runner: Worker | AsyncWorker | Consumer | AsyncConsumer
+    if isinstance(found, Handlers):
+        tasks = any(inspect.iscoroutinefunction(h.function) for h in found.by_queue.values())
+        runner = (AsyncWorker if tasks else Worker)(
+            database,
+            found,
+            concurrency=concurrency or 8,
+            queues=queues,
+            grace=grace,
+            hooks=hooks,
+        )
+    elif concurrency is not None or queues is not None or grace is not None or hooks:
+        raise LoadError(f"{name} has settings of its own: only handlers take them from here")
+    else:
+        runner = found
+    if isinstance(runner, (AsyncWorker, AsyncConsumer)):
+        asyncio.run(runner.run())
+    else:
+        runner.run()
+    return 1 if runner.hurried else 0

@@ -1,0 +1,91 @@
+"""What the slots of a consumer share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from pgq._async import AsyncClient
+from pgq._running._async._crew import Slots
+from pgq._running._async._pool import Pool
+from pgq.consumer._handlers import TopicHandler
+from pgq.consumer._leases import Lease, Leases
+from pgq.consumer._reports import MessageReports, logger
+from pgq.errors import UnknownTopic
+from pgq.messages import Topic
+
+__all__ = ["Members"]
+
+
+class Members(Slots):
+    """The handlers, the schedule, the leases, and the connections; what `Keeper` keeps."""
+
+    def __init__(
+        self,
+        group: str,
+        handlers: Mapping[str, TopicHandler],
+        pool: Pool,
+        reports: MessageReports,
+        poll: float,
+    ) -> None:
+        super().__init__(handlers, pool, poll, logger)
+        self.group = group
+        self.handlers = handlers
+        self.reports = reports
+        self.claims = Leases()
+
+    def _longest_rest(self) -> float:
+        now = time.monotonic()
+        retry_at = self.claims.next_retry()
+        pause = self.schedule.pause(now)
+        return pause if retry_at is None else min(pause, max(retry_at - now, 0.0))
+
+    def tick(self) -> float:
+        """Seconds between two looks at the leases."""
+        return min(handler.lease_seconds for handler in self.handlers.values()) / 6
+
+    async def refresh(self, client: AsyncClient) -> list[str]:
+        """Read the settings of the topics again."""
+        return ["pgq_topic"] if self.learn(await client.list_topics(), required=False) else []
+
+    def learn(self, topics: Sequence[Topic], *, required: bool) -> bool:
+        """Whether one of the topics sends notices."""
+        known = {topic.topic: topic for topic in topics}
+        for name in self.handlers:
+            if required and name not in known:
+                raise UnknownTopic(f'topic "{name}" does not exist')
+        return any(known[name].notify for name in self.handlers if name in known)
+
+    async def renew(self, client: AsyncClient, now: float) -> None:
+        """Extend the leases that are due, and stop the handlers whose leases are gone."""
+        for lease in self.claims.due(now):
+            before = time.monotonic()
+            if await client.extend_poll(
+                lease.handler.topic,
+                self.group,
+                lease.partition,
+                lease.messages[0].lease_token,
+                lease=lease.handler.lease,
+            ):
+                lease.renewed(before)
+            elif lease in self.claims.all():
+                self._lose(lease)
+
+    def expire(self, now: float) -> None:
+        """Stop the handlers whose leases have run out because nobody could extend them."""
+        for lease in self.claims.expired(now):
+            self._lose(lease)
+
+    def _lose(self, lease: Lease) -> None:
+        if self.claims.lose(lease):
+            lease.slot.interrupt(lease)  # type: ignore[attr-defined]
+
+    def heard(self, channel: str, name: str) -> None:
+        """A message was published."""
+        if channel == "pgq_topic" and self.schedule.ring(name):
+            self.wake()
+
+    def connected(self) -> None:
+        """Look at all topics: what was published meanwhile was not heard."""
+        self.schedule.ring()
+        self.wake()

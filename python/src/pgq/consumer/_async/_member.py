@@ -1,0 +1,187 @@
+"""One of the places in which a consumer handles messages, one lease after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from pgq._async import AsyncClient
+from pgq._running._tasks import Cancelled, Running, call
+from pgq.consumer._async._crew import Members
+from pgq.consumer._handlers import TopicHandler
+from pgq.consumer._leases import Lease
+from pgq.consumer._reports import logger
+from pgq.errors import LeaseLost
+from pgq.messages import LeasedMessage
+
+__all__ = ["Member"]
+
+
+class Member:
+    """Leases messages, calls their handler, and commits."""
+
+    def __init__(self, crew: Members) -> None:
+        self.running: Running | None = None
+        self._crew = crew
+        self._bell = crew.new_bell()
+
+    async def run(self) -> None:
+        """Work until the consumer stops."""
+        crew = self._crew
+        while not crew.state.stopping:
+            lease = crew.claims.retry(time.monotonic())
+            if lease is None:
+                name = crew.schedule.next(time.monotonic())
+                if name is None:
+                    await crew.rest(self._bell)
+                    continue
+                lease = await self._poll(crew.handlers[name])
+            if lease is not None:
+                lease.slot = self
+                await self._work(lease)
+
+    def interrupt(self, lease: Lease) -> None:
+        """Stop the handler, where that can be done."""
+        if self.running is not None and lease.running:
+            self.running.interrupt()
+
+    async def _poll(self, handler: TopicHandler) -> Lease | None:
+        crew = self._crew
+        before = time.monotonic()
+        try:
+            client = await crew.pool.take()
+            try:
+                messages = await client.poll(
+                    handler.topic, crew.group, max_messages=handler.size, lease=handler.lease
+                )
+            finally:
+                await crew.pool.give(client)
+        except psycopg.OperationalError as error:
+            crew.schedule.looked(handler.topic, time.monotonic(), found=False)
+            await crew.pause(self._bell, error)
+            return None
+        except psycopg.Error as error:
+            crew.schedule.failed(handler.topic, time.monotonic())
+            logger.error("could not poll %s: %s", handler.topic, error)
+            return None
+        except BaseException:
+            crew.schedule.looked(handler.topic, time.monotonic(), found=False)
+            raise
+        crew.state.backoff.reset()
+        # Other partitions may have more, however little there was in this one.
+        crew.schedule.looked(handler.topic, time.monotonic(), found=bool(messages))
+        if not messages:
+            return None
+        lease = Lease(handler, messages, before)
+        crew.claims.add(lease)
+        crew.wake()
+        return lease
+
+    # ------------------------------------------------------------------------ handlers
+
+    async def _work(self, lease: Lease) -> None:
+        """Handle the messages of a lease, and commit."""
+        first = lease.next
+        error: BaseException | None = None
+        begun_at = time.monotonic()
+        while lease.next < len(lease.messages) and not self._crew.state.stopping:
+            end = len(lease.messages) if lease.handler.batch else lease.next + 1
+            error = await self._handle(lease, lease.messages[lease.next : end])
+            if error is not None or lease.lost:
+                break
+            lease.next = end
+        done = lease.messages[first : lease.next]
+        took = time.monotonic() - begun_at
+        if lease.lost:
+            self._crew.claims.remove(lease)
+            lost = [(one, "lost") for one in lease.messages[first:]]
+            self._crew.reports.log(lease.handler.topic, lost, took, error)
+            return
+        if done:
+            self._crew.reports.log(lease.handler.topic, [(one, "done") for one in done], took, None)
+            await self._commit(lease, done[-1])
+        if lease.next == len(lease.messages) or lease.lost:
+            self._crew.claims.remove(lease)
+        elif error is not None and not self._crew.state.stopping:
+            await self._failed(lease, error)
+        else:
+            await self._release(lease)
+
+    async def _handle(
+        self, lease: Lease, messages: Sequence[LeasedMessage]
+    ) -> BaseException | None:
+        handler, reports = lease.handler, self._crew.reports
+        begun = reports.begin(handler.topic, messages)
+        started = time.monotonic()
+        error: BaseException | None = None
+        lease.running = True
+        try:
+            payloads = [handler.read(message) for message in messages]
+            arguments: list[Any] = [payloads] if handler.batch else payloads
+            if handler.with_message:
+                arguments.extend([messages] if handler.batch else messages)
+            await call(handler.function, *arguments)
+        except Cancelled as cancelled:
+            ours = self.running is not None and self.running.resume()
+            if not ours and (self._crew.state.stopping or lease.lost):
+                raise
+            error = LeaseLost("the lease was lost") if ours else cancelled
+        except BaseException as failed:
+            error = failed
+        finally:
+            lease.running = False
+        word = "lost" if lease.lost else "done" if error is None else "failed"
+        took = time.monotonic() - started
+        reports.tell(begun, handler.topic, [(message, word) for message in messages], took, error)
+        return error
+
+    async def _failed(self, lease: Lease, error: BaseException) -> None:
+        """The one place that decides what becomes of messages whose handler has failed.
+
+        They stay leased and are tried again after a while; a call that counts failures in the
+        database, and moves messages to a dead-letter topic, belongs here.
+        """
+        rest = lease.messages[lease.next :]
+        self._crew.reports.log(
+            lease.handler.topic, [(message, "failed") for message in rest], 0.0, error
+        )
+        wait = lease.failed(time.monotonic())
+        logger.info("%s/%d is tried again in %.1f s", lease.handler.topic, lease.partition, wait)
+
+    async def _commit(self, lease: Lease, last: LeasedMessage) -> None:
+        async def commit(client: AsyncClient) -> bool:
+            try:
+                await client.commit_offset(
+                    lease.handler.topic,
+                    self._crew.group,
+                    last.partition,
+                    last.log_offset,
+                    lease_token=last.lease_token,
+                )
+            except LeaseLost:
+                lease.lost = True
+                logger.warning(
+                    "the lease on %s/%d was lost, its messages are repeated",
+                    lease.handler.topic,
+                    last.partition,
+                    extra={"topic": lease.handler.topic, "partition": last.partition},
+                )
+            return True
+
+        await self._crew.tell(self._bell, "commit", commit)
+
+    async def _release(self, lease: Lease) -> None:
+        self._crew.claims.remove(lease)
+        await self._crew.tell(
+            self._bell,
+            "release a partition",
+            lambda c: c.release_poll(
+                lease.handler.topic,
+                self._crew.group,
+                lease.partition,
+                lease.messages[0].lease_token,
+            ),
+        )

@@ -1,0 +1,88 @@
+"""What the slots of a worker share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from pgq._async import AsyncClient
+from pgq._running._async._crew import Slots
+from pgq._running._async._pool import Pool
+from pgq.errors import UnknownQueue
+from pgq.messages import Queue
+from pgq.worker._claims import Claim, Claims
+from pgq.worker._handlers import Handler
+from pgq.worker._reports import Reports, logger
+
+__all__ = ["Crew"]
+
+
+class Crew(Slots):
+    """The handlers, the schedule, the claims, and the connections; what `Keeper` keeps."""
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], pool: Pool, reports: Reports, poll: float
+    ) -> None:
+        super().__init__(handlers, pool, poll, logger)
+        self.handlers = handlers
+        self.reports = reports
+        self.claims = Claims()
+
+    # ------------------------------------------------------------------------ keeping
+
+    def tick(self) -> float:
+        """Seconds between two looks at the leases."""
+        return min(handler.lease_seconds for handler in self.handlers.values()) / 6
+
+    async def refresh(self, client: AsyncClient) -> list[str]:
+        """Read the settings of the queues again."""
+        notify = self.learn(await client.list_queues(), required=False)
+        return ["pgq_queue"] if notify else []
+
+    def learn(self, queues: Sequence[Queue], *, required: bool) -> bool:
+        """Take over the settings of the queues; returns whether one of them sends notices."""
+        known = {queue.queue: queue for queue in queues}
+        notify = False
+        for name, handler in self.handlers.items():
+            if name in known:
+                try:
+                    handler.learn(known[name])
+                except ValueError as error:
+                    if required:
+                        raise
+                    logger.error("%s; claims are flushed from now on", error)
+                    handler.flush_claims = True
+                notify = notify or known[name].notify
+            elif required:
+                raise UnknownQueue(f'queue "{name}" does not exist')
+        return notify
+
+    async def renew(self, client: AsyncClient, now: float) -> None:
+        """Extend the leases that are due, and stop the handlers whose leases are gone."""
+        for claim in self.claims.due(now):
+            asked = ({*claim.open} | {*claim.done}) - claim.lost
+            before = time.monotonic()
+            extended = await client.extend_lease_batch(
+                sorted(asked), claim.token, lease=claim.handler.lease
+            )
+            claim.renewed(before)
+            self._lose(claim, asked - {*extended})
+
+    def expire(self, now: float) -> None:
+        """Stop the handlers whose leases have run out because nobody could extend them."""
+        for claim in self.claims.expired(now):
+            self._lose(claim, {*claim.open})
+
+    def _lose(self, claim: Claim, job_ids: set[int]) -> None:
+        if claim.lose(job_ids):
+            claim.slot.interrupt(claim)  # type: ignore[attr-defined]
+
+    def heard(self, channel: str, name: str) -> None:
+        """A job was enqueued."""
+        if channel == "pgq_queue" and self.schedule.ring(name):
+            self.wake()
+
+    def connected(self) -> None:
+        """Look at all queues: what was enqueued meanwhile was not heard."""
+        self.schedule.ring()
+        self.wake()

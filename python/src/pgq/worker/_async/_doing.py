@@ -1,0 +1,225 @@
+"""Calling a handler for the jobs of a claim, and telling the database what came of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from pgq._async import AsyncClient
+from pgq._running._tasks import Cancelled, Running, call
+from pgq.errors import LeaseLost
+from pgq.messages import Job
+from pgq.worker._async._crew import Crew
+from pgq.worker._async._job import RunningJob
+from pgq.worker._claims import Claim
+from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry, failure
+from pgq.worker._reports import logger
+
+__all__ = ["Doing"]
+
+
+class Doing:
+    """The part of a slot that has jobs in hand."""
+
+    running: Running | None
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._bell = crew.new_bell()
+
+    async def work(self, claim: Claim) -> Claim | None:
+        """Do the jobs of a claim; returns it if some are still to be finished."""
+        if claim.handler.batch:
+            await self._batch(claim)
+        else:
+            for number, job in enumerate(claim.jobs):
+                if self._crew.state.stopping:
+                    break
+                if job.job_id not in claim.lost:
+                    await self._single(claim, job)
+                if number + 1 < len(claim.jobs) and self._flush_due(claim):
+                    await self._ack(claim)
+        await self._give_back(claim, sorted(claim.open - claim.lost))
+        claim.open.clear()
+        if claim.done:
+            return claim
+        self._crew.claims.remove(claim)
+        return None
+
+    async def settle(self, claim: Claim) -> None:
+        """Finish what is done, and claim nothing."""
+        if claim.done:
+            await self._ack(claim)
+        self._crew.claims.remove(claim)
+
+    def _flush_due(self, claim: Claim) -> bool:
+        if not claim.done:
+            return False
+        waited = time.monotonic() - claim.done_since
+        return not claim.handler.idempotent or waited >= claim.handler.ack_after
+
+    async def _ack(self, claim: Claim) -> None:
+        job_ids = claim.take_done()
+        finished = await self._crew.tell(
+            self._bell, "finish jobs", lambda c: c.ack_batch(job_ids, claim.token)
+        )
+        if finished is not None and len(finished) < len(job_ids):
+            # Either an answer was lost on its way, and they are finished, or they are not ours.
+            for job_id in sorted({*job_ids} - {*finished}):
+                found = await self._crew.tell(
+                    self._bell, "look at a job", partial(AsyncClient.get_job, job_id=job_id)
+                )
+                if found is not None:
+                    logger.warning(
+                        "job %d of %s was done, but its lease was lost",
+                        job_id,
+                        claim.handler.queue,
+                        extra={"queue": claim.handler.queue, "job_id": job_id, "outcome": "lost"},
+                    )
+
+    async def _give_back(self, claim: Claim, job_ids: Sequence[int]) -> None:
+        """Those that were not begun, or whose handlers were stopped by an impatient user."""
+        if not job_ids:
+            return
+        begun = [job_id for job_id in job_ids if job_id in claim.running]
+        if claim.handler.max_attempts == 1 and begun:
+            # A second attempt must not begin, whatever the first one has done.
+            await self._crew.tell(
+                self._bell,
+                "give jobs back",
+                lambda c: c.nack_batch(begun, claim.token, error="the worker was stopped"),
+            )
+            job_ids = [job_id for job_id in job_ids if job_id not in begun]
+        if job_ids:
+            await self._crew.tell(
+                self._bell, "give jobs back", lambda c: c.release_job_batch(job_ids, claim.token)
+            )
+
+    # ------------------------------------------------------------------------ handlers
+
+    async def _single(self, claim: Claim, job: Job) -> None:
+        handler = claim.handler
+        begun = self._crew.reports.begin(handler.queue, [job])
+        started = time.monotonic()
+        result: Any = None
+        error: BaseException | None = None
+        claim.running = frozenset((job.job_id,))
+        try:
+            arguments = [handler.read(job)]
+            if handler.with_job:
+                arguments.append(RunningJob(job, claim, self._crew.pool))
+            result = await call(handler.function, *arguments)
+            if handler.keep_result:
+                result = Jsonb(json.dumps(result), str)
+        except Cancelled as cancelled:
+            error = self._stopped(claim, cancelled)
+        except BaseException as failed:
+            error = failed
+        took = time.monotonic() - started
+        if self._crew.state.at_once and isinstance(error, LeaseLost):
+            self._crew.reports.end(begun, handler.queue, [(job, "released")], took)
+            claim.lost.discard(job.job_id)
+            return  # it is open: `work` gives it back
+        claim.running = frozenset()
+        outcome = await self._conclude(claim, job, result, error)
+        self._crew.reports.end(begun, handler.queue, [(job, outcome)], took, error)
+
+    async def _batch(self, claim: Claim) -> None:
+        handler = claim.handler
+        payloads: list[Any] = []
+        jobs: list[Job] = []
+        for job in claim.jobs:
+            try:
+                payloads.append(handler.read(job))
+                jobs.append(job)
+            except Misfit as misfit:
+                begun = self._crew.reports.begin(handler.queue, [job])
+                outcome = await self._conclude(claim, job, None, misfit)
+                self._crew.reports.end(begun, handler.queue, [(job, outcome)], 0.0, misfit)
+        if not jobs or self._crew.state.stopping:
+            return
+        begun = self._crew.reports.begin(handler.queue, jobs)
+        started = time.monotonic()
+        result: Any = None
+        error: BaseException | None = None
+        claim.running = frozenset(job.job_id for job in jobs)
+        try:
+            arguments: list[Any] = [payloads]
+            if handler.with_job:
+                arguments.append([RunningJob(job, claim, self._crew.pool) for job in jobs])
+            result = await call(handler.function, *arguments)
+            if result is not None and not isinstance(result, Mapping):
+                raise TypeError("a batch handler returns None, or a dict from job_id to an outcome")
+        except Cancelled as cancelled:
+            error = self._stopped(claim, cancelled)
+        except BaseException as failed:
+            error = failed
+        took = time.monotonic() - started
+        if self._crew.state.at_once and isinstance(error, LeaseLost):
+            self._crew.reports.end(begun, handler.queue, [(job, "released") for job in jobs], took)
+            claim.lost -= claim.running
+            return
+        claim.running = frozenset()
+        each = result or {}
+        outcomes = [
+            (job, await self._conclude(claim, job, None, error or each.get(job.job_id)))
+            for job in jobs
+        ]
+        self._crew.reports.end(begun, handler.queue, outcomes, took, error)
+
+    def _stopped(self, claim: Claim, cancelled: BaseException) -> BaseException:
+        """The handler was cancelled: by this worker, or else by whoever runs the worker."""
+        if claim.lost >= claim.running and self.running is not None and self.running.resume():
+            return LeaseLost("the lease was lost")
+        if self._crew.state.at_once:
+            return LeaseLost("the worker was stopped")
+        if not self._crew.state.stopping and not claim.lost:
+            return cancelled  # the handler did it to itself: a failure
+        raise cancelled
+
+    async def _conclude(
+        self, claim: Claim, job: Job, result: Any, error: BaseException | None
+    ) -> str:
+        """Tell the database what became of a job, and return the word for it."""
+        number, token = job.job_id, claim.token
+        if number in claim.lost:
+            claim.close(number)
+            return "lost"
+        if error is None and not claim.handler.keep_result:
+            claim.finish(number)
+            return "done"
+        claim.close(number)
+        if error is None:
+            return await self._told("done", lambda c: c.archive_job(number, token, result=result))
+        if isinstance(error, Release):
+            return await self._told("released", lambda c: c.release_job(number, token))
+        if isinstance(error, (Reject, Misfit)):
+            text = error.error if isinstance(error, Reject) else str(error)
+            return await self._told(
+                "rejected", lambda c: c.reject_job(number, token, error=_text(text))
+            )
+        if isinstance(error, Outcome) and not isinstance(error, Retry):
+            error = TypeError(f"{type(error).__name__} is no outcome")
+        delay: timedelta | None = error.delay if isinstance(error, Retry) else None
+        text = error.error if isinstance(error, Retry) else failure(error)
+        word = "retried" if isinstance(error, Retry) else "failed"
+        return await self._told(
+            word, lambda c: c.nack(number, token, delay=delay, error=_text(text))
+        )
+
+    async def _told(self, word: str, tell: Any) -> str:
+        # False may be the second answer to what was asked twice: it is not taken for a loss.
+        with suppress(UnicodeError):
+            await self._crew.tell(self._bell, "finish a job", tell)
+        return word
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else text.replace("\0", "\\0")

@@ -1,0 +1,124 @@
+"""One of the places in which a worker does jobs, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from pgq._async import AsyncClient
+from pgq._running._tasks import Running
+from pgq.errors import LeaseLost
+from pgq.messages import Job
+from pgq.worker._async._crew import Crew
+from pgq.worker._async._doing import Doing
+from pgq.worker._claims import Claim
+from pgq.worker._handlers import Handler
+from pgq.worker._reports import logger
+
+__all__ = ["Slot"]
+
+
+class Slot(Doing):
+    """Claims jobs, calls their handler, and finishes them with the next claim."""
+
+    def __init__(self, crew: Crew) -> None:
+        super().__init__(crew)
+        self.running: Running | None = None
+
+    async def run(self) -> None:
+        """Work until the worker stops."""
+        done: Claim | None = None
+        while True:
+            if self._crew.state.stopping:
+                if done is not None:
+                    await self.settle(done)
+                return
+            handler = self._next(done)
+            if handler is None:
+                await self._crew.rest(self._bell)
+                continue
+            claim = await self._exchange(done, handler)
+            done = await self.work(claim) if claim is not None else None
+
+    def _next(self, done: Claim | None) -> Handler | None:
+        """Whose jobs to claim now. Whoever finishes something claims in the same transaction."""
+        name = self._crew.schedule.next(time.monotonic())
+        if name is None and done is not None:
+            name = done.handler.queue
+            self._crew.schedule.begin(name)
+        return None if name is None else self._crew.handlers[name]
+
+    async def _exchange(self, done: Claim | None, handler: Handler) -> Claim | None:
+        """Finish what is done and claim the next jobs."""
+        schedule = self._crew.schedule
+        before = time.monotonic()
+        jobs: Sequence[Job]
+        job_ids = done.take_done() if done is not None else []
+        try:
+            client = await self._crew.pool.take()
+            try:
+                if done is not None:
+                    jobs = await client.finish_and_claim(
+                        handler.queue,
+                        job_ids=job_ids,
+                        lease_token=done.token,
+                        max_jobs=handler.size,
+                        lease=handler.lease,
+                        label=handler.label,
+                    )
+                else:
+                    jobs = await _claim(client, handler)
+            finally:
+                await self._crew.pool.give(client)
+        except psycopg.Error as error:
+            now = time.monotonic()
+            if done is not None:
+                # Nobody knows whether it has committed: acking again tells.
+                done.done = job_ids
+            if isinstance(error, LeaseLost):
+                schedule.looked(handler.queue, now, found=True)
+            elif isinstance(error, psycopg.OperationalError):
+                schedule.looked(handler.queue, now, found=False)
+                await self._crew.pause(self._bell, error)
+            else:
+                schedule.failed(handler.queue, now)
+                logger.exception("could not claim from %s", handler.queue)
+            if done is not None:
+                await self.settle(done)
+            return None
+        except BaseException:
+            schedule.looked(handler.queue, time.monotonic(), found=False)
+            raise
+        self._crew.state.backoff.reset()
+        if done is not None:
+            self._crew.claims.remove(done)
+        more = len(jobs) == handler.size
+        schedule.looked(handler.queue, time.monotonic(), found=bool(jobs), more=more)
+        if not jobs:
+            return None
+        claim = Claim(handler, jobs, before, self)
+        self._crew.claims.add(claim)
+        if more:
+            self._crew.wake()
+        return claim
+
+    def interrupt(self, claim: Claim) -> None:
+        """Stop the handler, where that can be done."""
+        if self.running is not None and claim.running:
+            self.running.interrupt()
+
+
+async def _claim(client: AsyncClient, handler: Handler) -> Sequence[Job]:
+    arguments: dict[str, Any] = {
+        "max_jobs": handler.size,
+        "lease": handler.lease,
+        "label": handler.label,
+    }
+    if handler.flush_claims:
+        return await client.claim_job(handler.queue, **arguments)
+    async with client.connection.transaction():
+        await client.connection.execute("set local synchronous_commit = off")
+        return await client.claim_job(handler.queue, **arguments)

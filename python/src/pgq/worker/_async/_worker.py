@@ -1,0 +1,118 @@
+"""The worker: it does the jobs of queues until it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import psycopg
+
+from pgq._async import AsyncClient
+from pgq._running._async._pool import Pool, connect
+from pgq._running._async._runner import Runner
+from pgq._running._tasks import accepts
+from pgq.worker._async._crew import Crew
+from pgq.worker._async._slot import Slot
+from pgq.worker._handlers import Handlers
+from pgq.worker._reports import Hook, Reports, logger
+
+__all__ = ["AsyncWorker"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AsyncWorker(Runner):
+    """Does the jobs of queues by calling handlers, until it is stopped.
+
+    conninfo: where the database is, by default where libpq's own settings say; `connect` has
+    further options of psycopg's connect. handlers: a `Handlers`; `handler` adds more. queues: only
+    these of them.
+
+    concurrency: so many handlers are called at a time (8). connections: so many connections do the
+    claiming and finishing, one for each slot but 8 at most; one more keeps the leases and hears
+    notices. poll: the longest wait between two looks at a queue in which nothing was (1 s); a queue
+    with `notify` is looked at as soon as something comes.
+
+    grace: when it is told to stop, it waits so long for the handlers that run (for ever), then
+    gives their jobs back. hooks: see `pgq.worker.hooks`.
+    """
+
+    what = "worker"
+
+    def __init__(
+        self,
+        conninfo: str = "",
+        handlers: Handlers | None = None,
+        *,
+        concurrency: int = 8,
+        connections: int | None = None,
+        poll: timedelta | float = 1.0,
+        grace: timedelta | float | None = None,
+        queues: Iterable[str] | None = None,
+        hooks: Sequence[Hook] = (),
+        connect: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            conninfo,
+            concurrency=concurrency,
+            connections=connections,
+            poll=poll,
+            grace=grace,
+            connect=connect,
+            logger=logger,
+        )
+        self._handlers = Handlers()
+        self._handlers.by_queue.update(handlers.by_queue if handlers is not None else {})
+        self._queues = None if queues is None else [*queues]
+        self._reports = Reports(hooks)
+
+    def handler(self, queue: str, **settings: Any) -> Callable[[F], F]:
+        """Let the decorated function do the jobs of a queue: see `Handlers.handler`."""
+        return self._handlers.handler(queue, **settings)
+
+    async def _begin(self) -> Crew:
+        chosen = self._handlers.by_queue
+        if self._queues is not None:
+            missing = [queue for queue in self._queues if queue not in chosen]
+            if missing:
+                raise ValueError(f"there is no handler for {', '.join(missing)}")
+            chosen = {queue: chosen[queue] for queue in self._queues}
+        if not chosen:
+            raise ValueError("there is no handler")
+        for handler in chosen.values():
+            accepts(handler.function)
+        pool = Pool(self._conninfo, self._options, "pgq worker", self._connections)
+        crew = Crew(chosen, pool, self._reports, self._poll)
+        connection = await connect(self._conninfo, self._options, "pgq worker")
+        try:
+            crew.learn(await AsyncClient(connection).list_queues(), required=True)
+        finally:
+            await connection.close()
+        return crew
+
+    def _new_slot(self, crew: Crew) -> Slot:
+        return Slot(crew)
+
+    async def _give_back(self, crew: Crew) -> None:
+        left = crew.claims.all()
+        if not left:
+            return
+        self.hurried = True
+        try:
+            connection = await connect(self._conninfo, self._options, "pgq worker: stop")
+            try:
+                client = AsyncClient(connection)
+                for claim in left:
+                    job_ids = sorted(claim.open - claim.lost)
+                    claim.lost |= claim.open  # whatever its handler still does, nothing is written
+                    if claim.handler.max_attempts == 1:
+                        text = "the worker was stopped"
+                        await client.nack_batch(job_ids, claim.token, error=text)
+                    else:
+                        await client.release_job_batch(job_ids, claim.token)
+                    await client.ack_batch(claim.take_done(), claim.token)
+            finally:
+                await connection.close()
+        except psycopg.Error as error:
+            logger.error("could not give jobs back, their leases will run out: %s", error)

@@ -1,0 +1,162 @@
+"""Which function does the jobs of which queue, and how."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from pgq._running._times import seconds
+from pgq.messages import Job, Queue
+from pgq.worker._payloads import reader
+
+__all__ = ["Handler", "Handlers", "signature"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LIMITS = ("ordered", "max_leased", "rate_limit")
+"""Settings of a queue that count claims: one that is lost in a crash would break them."""
+
+
+@dataclass(slots=True, eq=False)
+class Handler:
+    """A function, and how its jobs are claimed and finished."""
+
+    queue: str
+    function: Callable[..., Any]
+    size: int
+    """So many jobs are claimed at once."""
+    batch: bool
+    """Whether the function gets them all at once, as lists."""
+    with_job: bool
+    read: Callable[[Job], Any]
+    lease: timedelta | None
+    label: str | None
+    keep_result: bool
+    idempotent: bool
+    ack_after: float
+    flush_claims: bool
+    queue_lease: float = 30.0
+    """What the queue says, while `lease` is None."""
+    max_attempts: int | None = None
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a claim of this handler lasts."""
+        return self.queue_lease if self.lease is None else self.lease.total_seconds()
+
+    def learn(self, queue: Queue) -> None:
+        """Take over what the queue says; ValueError when the handler cannot work with it."""
+        self.queue_lease = queue.lease.total_seconds()
+        self.max_attempts = queue.max_attempts
+        if self.flush_claims:
+            return
+        limited = [name for name in LIMITS if getattr(queue, name, None)]
+        if queue.max_attempts == 1:
+            limited.append("max_attempts 1")
+        if limited:
+            raise ValueError(
+                f'queue "{self.queue}" needs flush_claims: it has {", ".join(limited)}, and a'
+                " claim that is not flushed is forgotten in a crash of the server"
+            )
+
+
+class Handlers:
+    """Functions by the queues whose jobs they do; a `Worker` runs them."""
+
+    def __init__(self) -> None:
+        self.by_queue: dict[str, Handler] = {}
+
+    def handler(
+        self,
+        queue: str,
+        *,
+        batch: int | None = None,
+        prefetch: int | None = None,
+        lease: timedelta | float | None = None,
+        label: str | None = None,
+        keep_result: bool = False,
+        idempotent: bool = False,
+        ack_after: timedelta | float = 1.0,
+        flush_claims: bool = True,
+    ) -> Callable[[F], F]:
+        """Let the decorated function do the jobs of a queue.
+
+        It gets the payload (or the body), and the `RunningJob` if it takes two arguments. The
+        annotation of the first one says what payloads must be. When it returns, the job is
+        finished; ``keep_result=True`` archives what it returns. When it raises `Retry`, `Reject`
+        or `Release`, that is done; any other exception is a failed attempt, tried again after the
+        backoff of the queue.
+
+        batch: the function gets so many jobs at most, as a list of payloads (and one of jobs). It
+        may return a dict from job_id to `Retry`, `Reject` or `Release` for those that are not done.
+
+        prefetch: so many jobs are claimed at once, and done one after the other; for short jobs.
+        With ``idempotent=True`` they are finished together, in one transaction with the next claim,
+        or when the first has waited for `ack_after` (1 s): a crash repeats those that were not.
+
+        lease: how long a job belongs to this worker without a heartbeat; by default what the queue
+        says. label: only jobs with this label. ``flush_claims=False``: a claim that finishes
+        nothing does not wait for the disk; a crash of the server may forget it, and with it the
+        attempt that it counted. Refused where that would break a limit of the queue.
+        """
+        for name, value in (("batch", batch), ("prefetch", prefetch)):
+            if value is not None and not 1 <= value <= 100000:
+                raise ValueError(f"{name} is {value}, must be 1 to 100000")
+        if batch is not None and prefetch is not None:
+            raise ValueError("batch and prefetch exclude each other")
+        if batch is not None and keep_result:
+            raise ValueError("batch and keep_result exclude each other")
+        if queue in self.by_queue:
+            raise ValueError(f'queue "{queue}" has a handler already')
+
+        def add(function: F) -> F:
+            kind, with_job = signature(function, batch is not None)
+            self.by_queue[queue] = Handler(
+                queue=queue,
+                function=function,
+                size=batch or prefetch or 1,
+                batch=batch is not None,
+                with_job=with_job,
+                read=reader(kind),
+                lease=None if lease is None else timedelta(seconds=seconds("lease", lease)),
+                label=label,
+                keep_result=keep_result,
+                idempotent=idempotent,
+                ack_after=seconds("ack_after", ack_after, zero=True),
+                flush_claims=flush_claims,
+            )
+            return function
+
+        return add
+
+
+def signature(function: Callable[..., Any], batch: bool) -> tuple[Any, bool]:
+    """The type that its first argument has, and whether it takes a second one."""
+    positional = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    required = [one for one in positional if one.default is one.empty]
+    if not positional or len(required) > 2:
+        raise TypeError(f"{_named(function)} must take a payload, or a payload and a job")
+    hints = typing.get_type_hints(function, include_extras=True) if _annotated(function) else {}
+    kind = hints.get(positional[0].name, Any)
+    if batch and kind is not Any:
+        inner = typing.get_args(kind)
+        kind = inner[0] if inner else Any
+    return kind, len(required) == 2 or (
+        len(positional) > 1 and positional[1].name in ("job", "message")
+    )
+
+
+def _annotated(function: Callable[..., Any]) -> bool:
+    return bool(getattr(function, "__annotations__", None))
+
+
+def _named(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))

@@ -1,0 +1,45 @@
+"""How a handler says what becomes of its job."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+__all__ = ["Misfit", "Outcome", "Reject", "Release", "Retry", "failure"]
+
+LONGEST = 4000
+
+
+class Outcome(Exception):
+    """Raised by a handler, or returned for a job of a batch."""
+
+
+class Retry(Outcome):
+    """Try the job again: after `delay`, by default after the backoff of its queue."""
+
+    def __init__(self, error: str | None = None, *, delay: timedelta | float | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+        self.delay = timedelta(seconds=delay) if isinstance(delay, (int, float)) else delay
+
+
+class Reject(Outcome):
+    """No attempt can do this job: make it a dead letter now."""
+
+    def __init__(self, error: str | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Release(Outcome):
+    """Give the job back as if it had not been claimed: it is due at once."""
+
+
+class Misfit(Exception):
+    """The payload of a job is not what its handler takes; the job is rejected."""
+
+
+def failure(error: BaseException) -> str:
+    """The text of an error as the database can keep it."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"

@@ -1,0 +1,114 @@
+"""What a worker says of its jobs: log records and hooks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+__all__ = ["LEVELS", "Hook", "Reports", "logger"]
+
+logger = logging.getLogger("pgq.worker")
+
+LEVELS = {
+    "done": logging.INFO,
+    "released": logging.INFO,
+    "retried": logging.WARNING,
+    "failed": logging.WARNING,
+    "lost": logging.WARNING,
+    "rejected": logging.ERROR,
+}
+
+
+class Hook(Protocol):
+    """Is told of each call of a handler, with the queue or topic and its jobs or messages.
+
+    Both methods run where the handler runs.
+    """
+
+    def begin(self, source: str, jobs: Sequence[Any]) -> Any:
+        """Before the call; what it returns is given to `end`."""
+
+    def end(
+        self,
+        begun: Any,
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None,
+    ) -> None:
+        """Behind the call, with the outcome of each job: done, failed, retried, rejected, released
+        or lost."""
+
+
+class Reports:
+    """Log records with fields, and the hooks."""
+
+    def __init__(self, hooks: Sequence[Hook]) -> None:
+        self._hooks = hooks
+
+    def begin(self, source: str, jobs: Sequence[Any]) -> list[Any]:
+        """A handler is about to be called."""
+        return [_guarded(hook.begin, source, jobs) for hook in self._hooks]
+
+    def end(
+        self,
+        begun: list[Any],
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None = None,
+    ) -> None:
+        """The handler has ended so."""
+        self.tell(begun, source, outcomes, seconds, error)
+        self.log(source, outcomes, seconds, error)
+
+    def tell(
+        self,
+        begun: list[Any],
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None,
+    ) -> None:
+        """Tell the hooks alone."""
+        for hook, state in zip(reversed(self._hooks), reversed(begun)):
+            _guarded(hook.end, state, source, outcomes, seconds, error)
+
+    def log(
+        self,
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None,
+    ) -> None:
+        """Write a record for each job."""
+        for job, outcome in outcomes:
+            level = LEVELS[outcome]
+            if logger.isEnabledFor(level):
+                fields = {
+                    "queue": source,
+                    "job_id": job.job_id,
+                    "attempt": job.attempt,
+                    "outcome": outcome,
+                    "duration": seconds,
+                }
+                logger.log(
+                    level,
+                    "job %d of %s: %s%s",
+                    job.job_id,
+                    source,
+                    outcome,
+                    f": {error}" if error is not None else "",
+                    extra=fields,
+                    exc_info=error if outcome == "failed" else None,
+                )
+
+
+def _guarded(call: Callable[..., Any], *arguments: Any) -> Any:
+    """A hook that fails is no reason not to do the job."""
+    try:
+        return call(*arguments)
+    except Exception:
+        logger.exception("a hook has failed")
+        return None

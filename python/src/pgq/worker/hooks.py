@@ -1,0 +1,128 @@
+"""Hooks for workers and consumers: spans of OpenTelemetry, and counters of Prometheus.
+
+Each needs its library: ``pip install 'pgq[telemetry]'``::
+
+    Worker(handlers=handlers, hooks=[OpenTelemetry(), Prometheus()])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["OpenTelemetry", "Prometheus"]
+
+
+class OpenTelemetry:
+    """A span for each call of a handler, within which the handler runs.
+
+    A job or message with a ``traceparent`` among its headers goes on with that trace; a batch links
+    to those of all. tracer_provider: by default the global one.
+    """
+
+    def __init__(self, tracer_provider: Any = None) -> None:
+        from opentelemetry import context, propagate, trace
+
+        self._context = context
+        self._propagate = propagate
+        self._trace = trace
+        self._tracer = trace.get_tracer("pgq", tracer_provider=tracer_provider)
+
+    def begin(self, source: str, jobs: Sequence[Any]) -> Any:
+        """Begin the span."""
+        trace = self._trace
+        came_from = [self._propagate.extract(_texts(job.headers)) for job in jobs if job.headers]
+        parent = came_from[0] if len(jobs) == 1 and came_from else None
+        links = [
+            trace.Link(span.get_span_context())
+            for span in map(trace.get_current_span, came_from if parent is None else [])
+            if span.get_span_context().is_valid
+        ]
+        attributes: dict[str, Any] = {
+            "messaging.system": "pgq",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": source,
+        }
+        if len(jobs) == 1:
+            attributes.update(_place(jobs[0]))
+        else:
+            attributes["messaging.batch.message_count"] = len(jobs)
+        span = self._tracer.start_span(
+            f"process {source}",
+            context=parent,
+            kind=trace.SpanKind.CONSUMER,
+            attributes=attributes,
+            links=links,
+        )
+        return span, self._context.attach(trace.set_span_in_context(span))
+
+    def end(
+        self,
+        begun: Any,
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None,
+    ) -> None:
+        """End the span."""
+        if begun is None:
+            return
+        span, token = begun
+        self._context.detach(token)
+        words = {word for _, word in outcomes}
+        span.set_attribute("pgq.outcome", words.pop() if len(words) == 1 else "mixed")
+        if error is not None:
+            span.record_exception(error)
+            span.set_status(self._trace.StatusCode.ERROR, str(error))
+        span.end()
+
+
+class Prometheus:
+    """How many jobs or messages were handled with which outcome, how long it took, and how many are
+    in hand: pgq_handled_total, pgq_handler_seconds, pgq_in_flight, by the queue or topic."""
+
+    def __init__(self, registry: Any = None) -> None:
+        import prometheus_client
+
+        place = {} if registry is None else {"registry": registry}
+        self._handled = prometheus_client.Counter(
+            "pgq_handled", "Jobs and messages handled", ["source", "outcome"], **place
+        )
+        self._seconds = prometheus_client.Histogram(
+            "pgq_handler_seconds", "How long a call of a handler took", ["source"], **place
+        )
+        self._in_flight = prometheus_client.Gauge(
+            "pgq_in_flight", "Jobs and messages that handlers have", ["source"], **place
+        )
+
+    def begin(self, source: str, jobs: Sequence[Any]) -> Any:
+        """Count what is in hand."""
+        self._in_flight.labels(source).inc(len(jobs))
+        return len(jobs)
+
+    def end(
+        self,
+        begun: Any,
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None,
+    ) -> None:
+        """Count what became of it."""
+        self._in_flight.labels(source).dec(begun or 0)
+        self._seconds.labels(source).observe(seconds)
+        for _, word in outcomes:
+            self._handled.labels(source, word).inc()
+
+
+def _texts(headers: dict[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if isinstance(value, str)}
+
+
+def _place(job: Any) -> dict[str, Any]:
+    if hasattr(job, "job_id"):
+        return {"messaging.message.id": str(job.job_id), "pgq.attempt": job.attempt}
+    return {
+        "messaging.message.id": str(job.log_offset),
+        "messaging.destination.partition.id": str(job.partition),
+    }

@@ -1,0 +1,126 @@
+"""Spans and counters, with the libraries that they are for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgq import Client
+from pgq.consumer import Consumer
+from pgq.worker import AsyncWorker, Worker
+from pgq.worker.hooks import OpenTelemetry, Prometheus
+from support.waiting import PATIENCE, wait_until
+from support.working import working
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def client(connection: psycopg.Connection[Any]) -> Client:
+    client = Client(connection)
+    client.create_queue("mail", max_attempts=1)
+    return client
+
+
+def _spans() -> tuple[Any, Callable[[], list[Any]]]:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return provider, lambda: list(exporter.get_finished_spans())
+
+
+def test_a_job_is_a_span_of_the_trace_that_enqueued_it(
+    dsn: str, client: Client, kind: type[Worker] | type[AsyncWorker], as_handler: Any
+) -> None:
+    from opentelemetry import trace
+
+    provider, finished = _spans()
+    within: list[int] = []
+
+    def handle(payload: str) -> None:
+        within.append(trace.get_current_span().get_span_context().trace_id)
+        if payload == "bad":
+            raise ValueError("bad")
+
+    worker = kind(dsn, hooks=[OpenTelemetry(provider)])
+    worker.handler("mail")(as_handler(handle))
+    client.enqueue("mail", "good", headers={"traceparent": PARENT, "n": 1})
+    client.enqueue("mail", "bad")
+    with working(worker):
+        wait_until(lambda: len(finished()) == 2, PATIENCE)
+    by_outcome = {span.attributes["pgq.outcome"]: span for span in finished()}
+    good, bad = by_outcome["done"], by_outcome["failed"]
+    assert f"{good.context.trace_id:032x}" == TRACE
+    assert good.context.trace_id in within
+    assert good.name == "process mail"
+    assert not bad.status.is_ok
+    assert [event.name for event in bad.events] == ["exception"]
+
+
+def test_counters(dsn: str, client: Client) -> None:
+    from prometheus_client import CollectorRegistry
+
+    registry = CollectorRegistry()
+    begun, go = threading.Event(), threading.Event()
+
+    def handle(payload: int) -> None:
+        begun.set()
+        assert go.wait(PATIENCE)
+        if payload == 2:
+            raise ValueError(payload)
+
+    worker = Worker(dsn, concurrency=1, hooks=[Prometheus(registry)])
+    worker.handler("mail")(handle)
+    client.enqueue_batch("mail", [1, 2, "text"])
+    value = registry.get_sample_value
+    with working(worker):
+        assert begun.wait(PATIENCE)
+        assert value("pgq_in_flight", {"source": "mail"}) == 1
+        go.set()
+        wait_until(lambda: value("pgq_handler_seconds_count", {"source": "mail"}) == 3, PATIENCE)
+    assert value("pgq_in_flight", {"source": "mail"}) == 0
+    for outcome in ("done", "failed", "rejected"):
+        assert value("pgq_handled_total", {"source": "mail", "outcome": outcome}) == 1
+
+
+def test_messages_are_counted_too(dsn: str, client: Client) -> None:
+    from prometheus_client import CollectorRegistry
+
+    registry = CollectorRegistry()
+    provider, finished = _spans()
+    client.drop_topic("hooked") if "hooked" in {t.topic for t in client.list_topics()} else None
+    client.create_topic("hooked", partitions=1)
+    client.create_group("hooked", "all")
+    client.publish_batch("hooked", [1, 2], headers=[{"traceparent": PARENT}, None])
+    consumer = Consumer("all", conninfo=dsn, hooks=[Prometheus(registry), OpenTelemetry(provider)])
+    consumer.handler("hooked", batch=10)(lambda payloads: None)
+    labels = {"source": "hooked", "outcome": "done"}
+    with working(consumer):
+        wait_until(lambda: registry.get_sample_value("pgq_handled_total", labels) == 2, PATIENCE)
+        wait_until(finished, PATIENCE)
+    [span] = finished()
+    assert [f"{link.context.trace_id:032x}" for link in span.links] == [TRACE]
+
+
+def test_a_hook_that_fails_stops_nothing(dsn: str, client: Client, caplog: Any) -> None:
+    class Broken:
+        def begin(self, source: str, jobs: Any) -> None:
+            raise RuntimeError("broken")
+
+        end: Any = begin
+
+    worker = Worker(dsn, hooks=[Broken()])
+    worker.handler("mail")(lambda payload: None)
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: client.archived_jobs("mail"), PATIENCE)
+    assert "a hook has failed" in caplog.text
