@@ -68,7 +68,7 @@ class System:
 
     def fill(self, bench: Bench, database: Database, what: str, amount: int, body: int) -> None:
         """Write so many messages or jobs, a multiple of 1000, with bodies of so many bytes."""
-        into = {"messages": "log", "jobs": "queue"}[what]
+        into = {"messages": "log", "jobs": "queue", "ordered": "ordered"}[what]
         self.do(bench, database, f"fill_{into}", **{what: amount}, body=body_of(body))
 
     def check(self, bench: Bench, database: Database, what: str, **expected: int) -> None:

@@ -9,7 +9,7 @@ from benchmarks.cells.base import JOB_BODY, LOG_BODY, Cell, Quantity
 from benchmarks.cells.carrying import Carrying
 from benchmarks.cells.instructions import instructions
 from benchmarks.cells.snapshot import HeldSnapshot
-from benchmarks.cells.tasks import Reading, Task, Working, Writing
+from benchmarks.cells.tasks import InOrder, Reading, Task, Working, Writing
 from benchmarks.cells.timed import Timed
 from benchmarks.cells.wal import JobWal, PublishWal
 
@@ -47,6 +47,7 @@ CONSUME_1000 = Reading(scripts=READ, clients=4, batch=1000)
 ENQUEUE_1 = Writing(scripts=ENQUEUE, clients=16, body=JOB_BODY, queue=True)
 WORK_1 = Working(scripts=JOB, clients=16, expected=5_000)
 WORK_100 = Working(scripts=JOBS, clients=4, batch=100, expected=80_000)
+ORDERED_1 = InOrder(scripts={"pgq": "claim_ack"}, clients=1, expected=1_000)
 FINISH_1 = replace(WORK_1, scripts=FINISH, in_hand=("pgq",))
 FINISH_100 = replace(WORK_100, scripts=FINISH_MANY, in_hand=("pgq",))
 
@@ -170,6 +171,13 @@ CELLS: Sequence[Cell] = (
         quantities=_rate("jobs", "bound", None, 1.2),
     ),
     _jobs("work-1", "claim and finish 1 job, 16 workers", WORK_1, None, 1.15),
+    Timed(
+        name="ordered-1",
+        title="claim and finish 1 job of one key, 100,000 behind it, 1 worker",
+        task=ORDERED_1,
+        systems=("pgq",),
+        quantities=(Quantity(name="rate", unit="jobs/s"),),
+    ),
     _jobs(
         "work-1-unflushed-claim",
         "claim without a flush and finish 1 job, 16 workers",

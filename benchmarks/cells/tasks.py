@@ -11,7 +11,7 @@ from benchmarks.harness import Bench, Database
 from benchmarks.pgbench import Load
 from benchmarks.systems import System
 
-__all__ = ["Place", "Reading", "Task", "Working", "Writing"]
+__all__ = ["InOrder", "Place", "Reading", "Task", "Working", "Writing"]
 
 
 @dataclass
@@ -193,3 +193,19 @@ class Working(Task):
     def _transactions(self, place: Place, seconds: int) -> int:
         wanted = min((place.rate or self.expected) * seconds, self.most)
         return max(int(wanted) // (self.clients * self.batch), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InOrder(Working):
+    """Claim and finish jobs of one key, one by one, while many wait behind them."""
+
+    behind: int = 100_000
+
+    def begin(self, place: Place) -> None:
+        place.do("create_ordered")
+
+    def refill(self, place: Place, seconds: int) -> None:
+        wanted = self.behind + self._transactions(place, seconds)
+        missing = wanted - (place.filled - place.done)
+        if missing > 0:
+            place.fill("ordered", missing, self.body)

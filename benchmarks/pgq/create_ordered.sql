@@ -1,0 +1,1 @@
+select pgq.create_queue('bench', ordered => true);
