@@ -4671,11 +4671,12 @@ comment on function pgq.alter_queue(
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
 max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts
 from the next claim. Jobs that have had a lowered max_attempts already become dead letters, but for
-those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps
-it. Where there was no retention before, what is finished is kept for the new one from now on. A new
-idempotency_window counts for keys noted before as well, from when each was noted; but what was
-noted by a shorter one is forgotten when that ends. A max_leased below what is leased takes no job
-away: claims get nothing until it is less. rate_burst follows the rate_limit unless it was given.
+those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies:
+a dead letter that has kept its key keeps it. Where there was no retention before, what is finished
+is kept for the new one from now on. A new idempotency_window counts for keys noted before as well,
+from when each was noted; but what was noted by a shorter one is forgotten when that ends. A
+max_leased below what is leased takes no job away: claims get nothing until it is less. rate_burst
+follows the rate_limit unless it was given.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
