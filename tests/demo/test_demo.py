@@ -48,6 +48,7 @@ def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[An
     assert [topic.topic for topic in client.list_topics()] == ["mine"]
     assert sum(row.messages for row in client.topic_stats()) == 1
     assert client.list_queues() == []
+    assert client.list_schedules() == []
     assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
 
 
@@ -108,6 +109,7 @@ def test_demo_cleans_up_when_it_is_stopped(
     assert "Traceback" not in errors
     assert client.list_topics() == []
     assert client.list_queues() == []
+    assert client.list_schedules() == []
     assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
     others = "select count(*) from pg_stat_activity where application_name like 'pgq demo%'"
     assert connection.execute(others).fetchone() == (0,)

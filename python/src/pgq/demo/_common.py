@@ -50,6 +50,7 @@ class Belongings:
     schema: str
     topics: Sequence[str] = ()
     queues: Sequence[str] = ()
+    schedules: Sequence[str] = ()
 
 
 # -- the stage -------------------------------------------------------------------------------------
@@ -117,6 +118,9 @@ def reserved(client: Client, belongings: Belongings) -> Iterator[None]:
     for queue in client.list_queues():
         if queue.queue in belongings.queues:
             raise DemoError(f'there is a queue "{queue.queue}" that the demo did not make')
+    for schedule in client.list_schedules():
+        if schedule.schedule in belongings.schedules:
+            raise DemoError(f'there is a schedule "{schedule.schedule}" that the demo did not make')
     try:
         yield
     finally:
@@ -126,6 +130,9 @@ def reserved(client: Client, belongings: Belongings) -> Iterator[None]:
 
 def _clear(client: Client, belongings: Belongings) -> None:
     with client.connection.transaction():
+        for schedule in client.list_schedules():
+            if schedule.schedule in belongings.schedules:
+                client.drop_schedule(schedule.schedule)
         for topic in client.list_topics():
             if topic.topic in belongings.topics:
                 client.drop_topic(topic.topic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,10 @@ from pgq.demo._flights import (
 from pgq.demo._parts import (
     AIRLINES,
     AIRPORTS,
+    CLOCK,
+    CLOCKS,
     JOB_LEASE,
+    LATE,
     MEMBERS,
     PARTITIONS,
     QUEUE,
@@ -43,6 +47,7 @@ from pgq.demo._parts import (
     Setting,
     count_airlines,
     count_airports,
+    keep_time,
     publish,
     work,
 )
@@ -53,7 +58,9 @@ __all__ = ["DemoError", "run"]
 STALL = 60.0
 """Seconds without any progress after which the demo gives up."""
 
-BELONGINGS = Belongings("pgq demo", SCHEMA, topics=(TOPIC,), queues=(QUEUE,))
+BELONGINGS = Belongings(
+    "pgq demo", SCHEMA, topics=(TOPIC,), queues=(QUEUE, CLOCK), schedules=(CLOCK,)
+)
 
 
 def run(
@@ -62,7 +69,7 @@ def run(
     """Run the demo on a database, or DATABASE_URL, or a temporary server; returns the exit status.
 
     `rows` limits the flights to the first ones of the file. Everything it makes is removed at the
-    end, and nothing else is touched.
+    end, and nothing else is touched; schedules that are there already are run meanwhile.
     """
     console = console or Console()
     try:
@@ -83,7 +90,16 @@ def run(
                 client.create_topic(TOPIC, partitions=PARTITIONS)
                 client.create_group(TOPIC, AIRLINES)
                 client.create_group(TOPIC, AIRPORTS)
-                client.create_queue(QUEUE, lease=JOB_LEASE, notify=True)
+                client.create_queue(QUEUE, lease=JOB_LEASE, notify=True, ordered=True)
+                client.subscribe(QUEUE, TOPIC, QUEUE, routing_key=LATE)
+                client.create_queue(CLOCK)
+                client.create_schedule(
+                    CLOCK,
+                    queue=CLOCK,
+                    payload="tick",
+                    every=timedelta(seconds=1),
+                    missed="all",
+                )
             version = connection.info.server_version // 10000
             console.print(f"PostgreSQL {version} with pgq {client.version()}\n")
             outcome = _perform(dsn, data, rows, wanted, connection, console)
@@ -116,6 +132,8 @@ def _perform(
         for _ in range(MEMBERS):
             cast.start(count_airlines, setting)
             cast.start(count_airports, setting)
+        for _ in range(CLOCKS):
+            cast.start(keep_time, setting)
         publisher = cast.start(publish, setting)
         with _Bars(console, outcome) as bars:
             bars.add("published", wanted.flights)

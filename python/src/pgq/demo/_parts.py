@@ -1,4 +1,4 @@
-"""The processes of the demo: a publisher, the members of two consumer groups, the workers.
+"""The processes of the demo: a publisher, the members of two consumer groups, workers and clocks.
 
 Each is a function that runs in a process of its own, on a connection of its own. This is what an
 application written with pgq looks like.
@@ -15,6 +15,7 @@ from itertools import islice
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -25,7 +26,10 @@ from pgq.demo._flights import BADLY_DELAYED, Figures, messages
 __all__ = [
     "AIRLINES",
     "AIRPORTS",
+    "CLOCK",
+    "CLOCKS",
     "JOB_LEASE",
+    "LATE",
     "MEMBERS",
     "PARTITIONS",
     "QUEUE",
@@ -36,6 +40,7 @@ __all__ = [
     "Setting",
     "count_airlines",
     "count_airports",
+    "keep_time",
     "publish",
     "work",
 ]
@@ -45,9 +50,13 @@ PARTITIONS = 8
 AIRLINES = "airlines"
 AIRPORTS = "airports"
 QUEUE = "demo.badly-delayed"
+LATE = "late.#"
+"""Which flights become jobs of the queue, by their routing key."""
+CLOCK = "demo.clock"
 JOB_LEASE = timedelta(seconds=3)
 MEMBERS = 2
 WORKERS = 3
+CLOCKS = 2
 
 PUBLISH_BATCH = 2000
 CONSUME_BATCH = 2000
@@ -77,7 +86,13 @@ TABLES = """
         line bigint not null,
         carrier text not null,
         flight integer not null,
-        minutes integer not null
+        minutes integer not null,
+        tailnum text,
+        place bigint generated always as identity
+    );
+    create table pgq_demo.tick (
+        tick_at timestamptz not null,
+        published bigint not null
     )
 """
 
@@ -102,13 +117,23 @@ def _begin(setting: Setting, name: str) -> psycopg.Connection[tuple[object, ...]
 
 
 def publish(setting: Setting) -> None:
-    """Publish every flight, a batch per transaction, keyed by the aircraft's tail number."""
+    """Publish every flight, a batch per transaction, keyed by the aircraft's tail number.
+
+    A subscription makes a job of each badly delayed one, in the transaction that publishes it.
+    """
     with _begin(setting, "publisher") as connection:
         client = Client(connection)
         flights = messages(setting.data, setting.rows)
         while _going_on(setting) and (batch := list(islice(flights, PUBLISH_BATCH))):
             keys, payloads = zip(*batch, strict=True)
-            client.publish_batch(TOPIC, payloads, keys=keys)
+            headers = [{"routing_key": _routing_key(flight)} for flight in payloads]
+            client.publish_batch(TOPIC, payloads, keys=keys, headers=headers)
+
+
+def _routing_key(flight: dict[str, Any]) -> str:
+    delay = flight["arr_delay"]
+    late = delay is not None and delay >= BADLY_DELAYED
+    return f"{'late' if late else 'usual'}.{flight['origin']}.{flight['carrier']}"
 
 
 def count_airlines(setting: Setting) -> None:
@@ -131,10 +156,10 @@ def count_airlines(setting: Setting) -> None:
 
 
 def count_airports(setting: Setting) -> None:
-    """Lease flights, count them by airport, and make a job of each badly delayed one.
+    """Lease flights and count them by airport; the counts and the new position are one transaction.
 
-    The counts, the jobs and the new position are one transaction. If the lease was lost meanwhile,
-    `commit_offset` raises, all of it is undone, and whoever holds the lease now does it.
+    If the lease was lost meanwhile, `commit_offset` raises, all of it is undone, and whoever holds
+    the lease now does it.
     """
     with _begin(setting, AIRPORTS) as connection:
         client = Client(connection)
@@ -147,13 +172,9 @@ def count_airports(setting: Setting) -> None:
             if not flights:
                 continue
             figures: dict[str, Figures] = {}
-            bad = []
             for flight in flights:
-                delay = flight.payload["arr_delay"]
                 origin = flight.payload["origin"]
                 figures.setdefault(origin, Figures()).add(flight.payload["dep_delay"])
-                if delay is not None and delay >= BADLY_DELAYED:
-                    bad.append(flight.payload)
             lines = [flight.payload["line"] for flight in flights]
             last = flights[-1]
             try:
@@ -167,10 +188,6 @@ def count_airports(setting: Setting) -> None:
                     )
                     _add(connection, "airport", "origin", figures)
                     _see(connection, last.partition, lines)
-                    if bad:
-                        client.enqueue_batch(
-                            QUEUE, bad, labels=[flight["carrier"] for flight in bad]
-                        )
             except LeaseLost:
                 continue
 
@@ -178,6 +195,7 @@ def count_airports(setting: Setting) -> None:
 def work(setting: Setting, number: int, gate: Event, victim: Pipe | None, hang_at: int) -> None:
     """Take jobs one by one; the report and the ack of a job are one transaction.
 
+    The queue is ordered: nobody gets a delay of an aircraft before the one before it is reported.
     The victim stops in the middle of the job number `hang_at`, tells so and waits to be killed.
     The others begin when it has got that far.
     """
@@ -205,6 +223,24 @@ def work(setting: Setting, number: int, gate: Event, victim: Pipe | None, hang_a
                     if not client.ack(job.job_id, job.lease_token):
                         # The lease was lost: the job is another's now, and so is its report.
                         raise psycopg.Rollback
+
+
+def keep_time(setting: Setting) -> None:
+    """Write the ticks of the schedule, as others do at the same time, and do their jobs."""
+    with _begin(setting, "clock") as connection:
+        client = Client(connection)
+        while _going_on(setting):
+            client.run_schedules()
+            for job in client.claim_job(CLOCK, max_jobs=10):
+                published = sum(row.last_offset for row in client.group_lag(TOPIC, AIRLINES))
+                with connection.transaction():
+                    connection.execute(
+                        "insert into pgq_demo.tick (tick_at, published) values (%s, %s)",
+                        [(job.headers or {})["scheduled_at"], published],
+                    )
+                    if not client.ack(job.job_id, job.lease_token):
+                        raise psycopg.Rollback
+            setting.stop.wait(0.2)
 
 
 def _hang(setting: Setting) -> None:
@@ -262,8 +298,9 @@ def _report(connection: psycopg.Connection[tuple[object, ...]], job: Job, worker
     flight = job.payload
     connection.execute(
         """
-        insert into pgq_demo.report (job_id, attempt, worker, line, carrier, flight, minutes)
-        values (%s, %s, %s, %s, %s, %s, %s)
+        insert into pgq_demo.report
+            (job_id, attempt, worker, line, carrier, flight, minutes, tailnum)
+        values (%s, %s, %s, %s, %s, %s, %s, %s)
         """,
         [
             job.job_id,
@@ -273,5 +310,6 @@ def _report(connection: psycopg.Connection[tuple[object, ...]], job: Job, worker
             flight["carrier"],
             flight["flight"],
             flight["arr_delay"],
+            flight["tailnum"],
         ],
     )

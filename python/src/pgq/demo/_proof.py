@@ -17,6 +17,7 @@ from pgq.demo._flights import Expected, Figures, airline_names
 from pgq.demo._parts import (
     AIRLINES,
     AIRPORTS,
+    CLOCKS,
     MEMBERS,
     PARTITIONS,
     QUEUE,
@@ -62,6 +63,16 @@ def checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
     reports = connection.execute(
         "select line, carrier, flight, minutes from pgq_demo.report"
     ).fetchall()
+    overtaken = one(
+        connection,
+        "select count(*) from (select line < lag(line) over (partition by tailnum order by place)"
+        " as early from pgq_demo.report where tailnum is not null) as r where r.early",
+    )
+    ticks, seconds = connection.execute(
+        "select count(*), count(distinct tick_at) * (coalesce(extract(epoch from"
+        " max(tick_at) - min(tick_at)), -1) + 1 = count(distinct tick_at))::integer"
+        " from pgq_demo.tick"
+    ).fetchone() or (0, 0)
     archived = client.archived_jobs(QUEUE)
     stored = sum(row.messages for row in stats)
     dense = all(row.first_offset == 1 and row.last_offset == row.messages for row in stats)
@@ -87,6 +98,11 @@ def checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
             Counter(reports) == late and len(archived) == late.total(),
             f"{len(reports):,} badly delayed flights: a job for each, each reported exactly once",
         ),
+        Check(overtaken == 0, "the delays of each aircraft were reported in the order of the file"),
+        Check(
+            ticks == seconds,
+            f"{ticks} ticks of a schedule that {CLOCKS} processes ran, each second once",
+        ),
     ]
     if late:
         attempt = one(
@@ -104,7 +120,8 @@ def checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
         )
     found.append(
         Check(
-            (queue.ready, queue.leased, queue.delayed, queue.expired, queue.dead) == (0,) * 5,
+            (queue.ready, queue.leased, queue.delayed, queue.waiting, queue.expired, queue.dead)
+            == (0,) * 6,
             "the queue is empty, without dead letters",
         )
     )
