@@ -94,6 +94,39 @@ def test_what_fails_is_tried_again_in_its_place(
     assert errors[0].topic == "events"  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("batch", [None, 20])
+def test_a_message_that_always_fails_goes_to_the_dead_letters(
+    dsn: str, client: Client, kind: Kind, as_handler: As, batch: int | None
+) -> None:
+    """With its error, after its attempts; all others are handled, in their order."""
+    client.create_topic("dead", partitions=1)
+    client.alter_group("events", "all", max_attempts=2, dead_letter_topic="dead")
+    seen: list[int] = []
+    tried: list[int] = []
+
+    def one(payload: int) -> None:
+        if payload == 50:
+            tried.append(payload)
+            raise RuntimeError("never")
+        seen.append(payload)
+
+    def many(payloads: list[int]) -> None:
+        for payload in payloads:
+            one(payload)
+
+    consumer = kind("all", conninfo=dsn)
+    consumer.handler("events", batch=batch, backoff=0.01)(as_handler(many if batch else one))
+    publish(client, 100)
+    with working(consumer):
+        wait_until(lambda: lag(client) == 0)
+    assert {*seen} == {*range(100)} - {50}
+    assert len(tried) == 4, "twice with those behind it, twice alone"
+    assert client.list_offsets("dead")[0].last_offset == 1
+    [letter] = client.fetch_range("dead", 0, 1, 1)
+    assert letter.payload == 50
+    assert (letter.headers or {})["pgq_error"] == "RuntimeError: never"
+
+
 def test_a_message_that_does_not_fit(
     dsn: str, client: Client, kind: Kind, as_handler: As, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,6 +8,7 @@ from support.clock import Clock
 from support.ordered import add, add_many, broken, held, ordered_queue, taken_keys
 from support.queue import ack, claim, claim_one, stats
 from support.session import Session, row
+from support.storage import clean
 from support.unique import loose_keys
 
 
@@ -250,8 +251,7 @@ def test_payloads_of_those_that_wait_are_carried(connection: Session, clock: Clo
     ids = add_many(connection, queue, ["k"] * 20)
     for _ in range(30):
         clock.advance("1 day")
-        while any(action.action == "more" for action in connection.cleanup()):
-            pass
+        clean(connection)
     segments = connection.execute("select distinct segment from pgq.job").fetchall()
     assert len(segments) == 1
     for number in ids:

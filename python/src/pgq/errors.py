@@ -129,11 +129,13 @@ class QueueFull(PgqError, psycopg.OperationalError):
     Try again when workers have finished some.
     """
 
+    sqlstate = "MQ010"
+
 
 class UnknownSubscription(PgqError, psycopg.ProgrammingError):
     """There is no subscription of that name."""
 
-    sqlstate = "MQ010"
+    sqlstate = "MQ011"
 
 
 class EffectInterrupted(Exception):

@@ -47,13 +47,12 @@ class Lease:
         self.held_until = at + lease
         self.renew_at = at + lease / 3
 
-    def failed(self, now: float) -> float:
-        """The handler has failed: returns the seconds until it is tried again."""
+    def failed(self) -> float:
+        """The handler has failed: returns the seconds after which it is to be tried again."""
         handler = self.handler
         wait = min(handler.backoff * 2.0 ** min(self.attempt - 1, 30), handler.backoff_max)
         wait *= random.uniform(0.8, 1.0)
         self.attempt += 1
-        self.retry_at = now + wait
         return wait
 
 

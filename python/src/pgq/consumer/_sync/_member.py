@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -143,14 +144,36 @@ class Member:
     def _failed(self, lease: Lease, error: BaseException) -> None:
         """The one place that decides what becomes of messages whose handler has failed.
 
-        They stay leased and are tried again after a while; a call that counts failures in the
-        database, and moves messages to a dead-letter topic, belongs here.
+        They stay leased and are tried again after a while. A group with a `max_attempts` counts
+        its failures in the database, and in the end moves on behind the message: there they are
+        given back.
         """
         rest = lease.messages[lease.next :]
         self._crew.reports.log(
             lease.handler.topic, [(message, "failed") for message in rest], 0.0, error
         )
-        wait = lease.failed(time.monotonic())
+        wait = lease.failed()
+
+        def give_back(client: Client) -> bool:
+            groups = client.list_groups(lease.handler.topic)
+            counting = [one for one in groups if one.max_attempts is not None]
+            if self._crew.group not in {one.consumer_group for one in counting}:
+                return False
+            client.nack_offsets(
+                lease.handler.topic,
+                self._crew.group,
+                lease.partition,
+                lease_token=rest[0].lease_token,
+                delay=timedelta(seconds=wait),
+                error=f"{type(error).__name__}: {error}",
+            )
+            return True
+
+        # until then it is not to be tried again by another slot
+        if self._crew.tell(self._bell, "give back what failed", give_back) or lease.lost:
+            self._crew.claims.remove(lease)
+        else:
+            lease.retry_at = time.monotonic() + wait
         logger.info("%s/%d is tried again in %.1f s", lease.handler.topic, lease.partition, wait)
 
     def _commit(self, lease: Lease, last: LeasedMessage) -> None:
