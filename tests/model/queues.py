@@ -95,6 +95,13 @@ class Queue:
     notify: bool
     idempotency_window: timedelta
     unique_until: str
+    ordered: bool
+    after_dead_letter: str
+    max_leased: int | None
+    rate_limit: int | None
+    rate_interval: timedelta | None
+    rate_burst: int | None
+    max_unfinished: int | None
     max_leased: int | None
     rate_limit: int | None
     rate_interval: timedelta | None
