@@ -125,7 +125,8 @@ create type pgq.topic_info as (
     notify boolean,
     created_at timestamptz,
     updated_at timestamptz,
-    idempotency_window interval
+    idempotency_window interval,
+    deferred boolean
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -140,6 +141,8 @@ comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
 comment on column pgq.topic_info.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
+comment on column pgq.topic_info.deferred is
+'Whether messages get their offsets not when they are published, but when somebody consumes.';
 
 create type pgq.group_info as (
     topic text,
@@ -262,7 +265,8 @@ create type pgq._partition_state as (
     segment_first_offset bigint,
     segment_entered_at timestamptz,
     segment_until timestamptz,
-    notify boolean
+    notify boolean,
+    deferred boolean
 );
 
 comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
@@ -297,6 +301,19 @@ create type pgq._claim_state as (
 
 comment on type pgq._claim_state is
 'What a member of a group has just taken, and where it is stored.';
+
+create type pgq._staged_since as (
+    seq bigint,
+    lowest bigint,
+    ids bigint array,
+    next_xid xid8,
+    open_xids xid8 array,
+    system_identifier bigint
+);
+
+comment on type pgq._staged_since is
+'Where the messages of a partition stand that were staged since offsets were given last: in rows
+whose partition_id is lowest or more, or one of ids; and what to note when they have theirs.';
 
 -- ==== sql/queue/types.sql
 
@@ -756,7 +773,8 @@ create table pgq.topic (
     notify boolean not null,
     created_at timestamptz not null,
     updated_at timestamptz not null,
-    idempotency_window interval not null default '1 day'
+    idempotency_window interval not null default '1 day',
+    deferred boolean not null default false
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -769,6 +787,8 @@ comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
+comment on column pgq.topic.deferred is
+'Whether messages are staged when they are published, and get their offsets when somebody consumes.';
 
 -- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
 -- row by one index.
@@ -784,6 +804,8 @@ create table pgq.partition (
     segment_first_offset bigint not null,
     segment_entered_at timestamptz not null,
     segment_until timestamptz not null,
+    deferred boolean not null default false,
+    left_segments integer[] not null default '{}',
     primary key (topic_id, partition),
     unique (topic, partition)
 );
@@ -806,6 +828,41 @@ comment on column pgq.partition.segment_entered_at is
 'No message in this segment is published earlier.';
 comment on column pgq.partition.segment_until is
 'From then on a publisher looks whether the storage class writes to another segment by now.';
+comment on column pgq.partition.deferred is
+'Whether messages are staged first; then only whoever gives them their offsets locks this row.';
+comment on column pgq.partition.left_segments is
+'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+
+-- A journal, as group_position: the row with the highest seq counts. Nothing is lost without it: a
+-- staged message is one that has not been moved yet, and where this does not say from where to look
+-- for such ones, all are looked through.
+create table pgq.assignment (
+    partition_id bigint not null,
+    seq bigint not null,
+    next_xid xid8 not null,
+    open_xids xid8[] not null,
+    server_started timestamptz not null,
+    system_identifier bigint not null,
+    primary key (partition_id, seq)
+);
+
+comment on table pgq.assignment is
+'Up to where the staged messages of a partition have got their offsets.';
+comment on column pgq.assignment.partition_id is 'The partition.';
+comment on column pgq.assignment.seq is 'Rises by one each time.';
+comment on column pgq.assignment.next_xid is
+'What older transactions had published and committed is done.';
+comment on column pgq.assignment.open_xids is 'Older transactions that were still open.';
+comment on column pgq.assignment.server_started is
+'When the server was started. Only when this has changed, system_identifier is looked at.';
+comment on column pgq.assignment.system_identifier is
+'Which server it was. On another one, after a restore perhaps, ids of transactions mean nothing.';
+
+-- The order of staged messages; see _staged_since.
+create sequence pgq.staged_number as bigint;
+
+comment on sequence pgq.staged_number is
+'Numbers of publishing calls to deferred topics, in the order of the calls.';
 
 create table pgq.segment_range (
     partition_id bigint not null references pgq.partition (partition_id) on delete cascade,
@@ -3929,7 +3986,7 @@ comment on function pgq._fail_unknown_partition(text, integer, integer) is
 -- ==== sql/log/_check_group.sql
 
 create function pgq._check_group(topic text, consumer_group text, partition integer)
-returns void
+returns boolean
 language plpgsql
 stable
 parallel safe
@@ -3972,12 +4029,14 @@ begin
             _check_group.topic, _check_group.partition, target.partitions
         );
     end if;
+
+    return target.deferred;
 end
 $$;
 
 comment on function pgq._check_group(text, text, integer) is
 'Raises what is wrong with the names of a topic (MQ001), a group (MQ003) or a partition (MQ007), if
-anything.';
+anything; says whether the topic is deferred.';
 
 -- ==== sql/log/_fail_out_of_range.sql
 
@@ -5094,7 +5153,8 @@ select
     t.notify,
     t.created_at,
     t.updated_at,
-    t.idempotency_window
+    t.idempotency_window,
+    t.deferred
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
@@ -5243,8 +5303,27 @@ begin
         segment = entered.segment,
         segment_first_offset = entered.segment_first_offset,
         segment_entered_at = entered.segment_entered_at,
-        segment_until = entered.segment_until
+        segment_until = entered.segment_until,
+        left_segments = case
+            when p.deferred then array_append(
+                array_remove(p.left_segments, (_enter_segment.state).segment),
+                (_enter_segment.state).segment
+            )
+            else '{}'
+        end
     where p.partition_id = entered.partition_id;
+
+    -- Who stages a message locks nothing, and may have read where it goes to before this change. So
+    -- this segment is closed no earlier than if it had been sealed by this transaction.
+    update pgq.segment as g
+    set
+        sealed_xid = pg_current_xact_id(),
+        horizon = null
+    from pgq.partition as p
+    where g.segment = (_enter_segment.state).segment
+        and g.state = 'sealed'
+        and p.partition_id = entered.partition_id
+        and p.deferred;
 
     -- A segment that got no message of this partition leaves no range behind.
     insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
@@ -5285,7 +5364,8 @@ begin
                 p.segment_first_offset,
                 p.segment_entered_at,
                 p.segment_until,
-                p.notify
+                p.notify,
+                p.deferred
             )::pgq._partition_state as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
@@ -5350,7 +5430,8 @@ begin
             segment,
             segment_first_offset,
             segment_entered_at,
-            segment_until
+            segment_until,
+            deferred
         )
         select
             (_add_partitions.topic).topic_id,
@@ -5365,7 +5446,8 @@ begin
             (_add_partitions.class).segment,
             1,
             '-infinity',
-            pgq._segment_until(_add_partitions.class)
+            pgq._segment_until(_add_partitions.class),
+            (_add_partitions.topic).deferred
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
@@ -5523,7 +5605,8 @@ create function pgq.create_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    deferred boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -5557,6 +5640,7 @@ begin
     end if;
     settings.notify := coalesce(create_topic.notify, false);
     settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
+    settings.deferred := coalesce(create_topic.deferred, false);
     perform pgq._check_topic_settings(
         settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
@@ -5583,7 +5667,8 @@ begin
                 'retention', create_topic.retention,
                 'max_bytes', create_topic.max_bytes,
                 'notify', create_topic.notify,
-                'idempotency_window', create_topic.idempotency_window
+                'idempotency_window', create_topic.idempotency_window,
+                'deferred', create_topic.deferred
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -5600,7 +5685,8 @@ begin
         notify,
         created_at,
         updated_at,
-        idempotency_window
+        idempotency_window,
+        deferred
     )
     values (
         create_topic.topic,
@@ -5609,7 +5695,8 @@ begin
         settings.notify,
         pgq._clock(),
         pgq._clock(),
-        settings.idempotency_window
+        settings.idempotency_window,
+        settings.deferred
     )
     on conflict (topic) do nothing
     returning *
@@ -5626,7 +5713,8 @@ begin
             create_topic.max_bytes,
             create_topic.notify,
             create_topic.idempotency_window,
-            create_topic.no_limit
+            create_topic.no_limit,
+            create_topic.deferred
         ) as c;
         return;
     end if;
@@ -5646,7 +5734,7 @@ end
 $$;
 
 comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
+    text, integer, interval, bigint, boolean, interval, text[], boolean
 ) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
@@ -5657,7 +5745,10 @@ younger ones have at least so many bytes, so about a third more can be stored; b
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
 message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. deferred: a
+publish takes no lock and returns no offset, so that transactions may stay open for hours after it;
+messages get their offsets, in the order in which they are seen to be committed, when somebody
+consumes or calls assign_offsets; by default false; it cannot be changed later. Topics with
 one retention share their storage; use few different ones. So that it can be called at each start of
 an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
@@ -5815,6 +5906,11 @@ begin
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
     perform pgq._note_leftovers(target.topic_id, '0', true);
+
+    delete from pgq.assignment as a
+    using pgq.partition as p
+    where p.topic_id = target.topic_id
+        and a.partition_id = p.partition_id;
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
@@ -6195,7 +6291,12 @@ they stood with fewer keep theirs.';
 
 -- ==== sql/log/_lock_partition.sql
 
-create function pgq._lock_partition(topic text, partition integer, key text)
+create function pgq._lock_partition(
+    topic text,
+    partition integer,
+    key text,
+    may_stage boolean default false
+)
 returns pgq._partition_state
 language plpgsql
 volatile
@@ -6215,7 +6316,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            p.deferred
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -6230,6 +6332,7 @@ begin
                         and q.partition = 0
                 )
             )
+            and not (p.deferred and _lock_partition.may_stage)
         for no key update;
     else
         -- Any that is free, beginning where this session begins at this second.
@@ -6242,25 +6345,34 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            p.deferred
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
+            and not (p.deferred and _lock_partition.may_stage)
         order by (start_at - p.ring + 1024) % 1024
         limit 1
         for no key update skip locked;
 
         if state.partition is null then
-            -- All are held: wait for the one that this session began with.
-            select p.partitions
-            into partition_count
+            select p.partitions, p.deferred
+            into partition_count, state.deferred
             from pgq.partition as p
             where p.topic = _lock_partition.topic
                 and p.partition = 0;
 
+            if state.deferred and _lock_partition.may_stage then
+                return null;
+            end if;
+
+            -- All are held: wait for the one that this session began with.
             if partition_count is not null then
                 return pgq._lock_partition(
-                    _lock_partition.topic, start_at % partition_count, null
+                    _lock_partition.topic,
+                    start_at % partition_count,
+                    null,
+                    _lock_partition.may_stage
                 );
             end if;
         end if;
@@ -6272,10 +6384,21 @@ begin
         where t.topic = _lock_partition.topic
             and _lock_partition.partition not between 0 and t.partitions - 1;
 
-        if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
+        select t.deferred
+        into state.deferred
+        from pgq.topic as t
+        where t.topic = _lock_partition.topic;
+
+        if state.deferred and _lock_partition.may_stage then
+            return null;
+        end if;
+        if state.deferred is not null then
             -- It was dropped and created again while this call waited for it.
             return pgq._lock_partition(
-                _lock_partition.topic, _lock_partition.partition, _lock_partition.key
+                _lock_partition.topic,
+                _lock_partition.partition,
+                _lock_partition.key,
+                _lock_partition.may_stage
             );
         end if;
 
@@ -6286,13 +6409,20 @@ begin
         state := pgq._enter_segment(_lock_partition.topic, state);
     end if;
 
+    if state.deferred then
+        -- What is appended directly comes behind all that was committed before.
+        perform pgq._assign(_lock_partition.topic, state, null);
+    end if;
+
     return state;
 end
 $$;
 
-comment on function pgq._lock_partition(text, integer, text) is
+comment on function pgq._lock_partition(text, integer, text, boolean) is
 'Locks the partition that a message goes to until the transaction ends, and says where it stands.
-The named one, else the one of the key, else any that is free now. Raises MQ001, MQ007.';
+The named one, else the one of the key, else any that is free now. may_stage: null for a deferred
+topic, and nothing is locked; else what was staged for its partition gets offsets first. Raises
+MQ001, MQ007.';
 
 -- ==== sql/log/_publish_spread.sql
 
@@ -6335,7 +6465,7 @@ declare
     place integer := 0;
 begin
     -- The rows are locked below, and looked at again.
-    select p.topic_id, p.partitions
+    select p.topic_id, p.partitions, p.deferred
     into target
     from pgq.partition as p
     where p.topic = _publish_spread.topic
@@ -6343,6 +6473,21 @@ begin
 
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(_publish_spread.topic);
+    end if;
+
+    -- A bulk write, which says where messages without a key go, is appended directly.
+    if target.deferred and _publish_spread.keyless is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._stage_batch(
+            _publish_spread.topic,
+            _publish_spread.payloads,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            _publish_spread.partition,
+            _publish_spread.bodies
+        ) as s;
+        return;
     end if;
 
     -- Messages without a key go where the caller says, or where one with a key goes, or else where
@@ -6392,7 +6537,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.notify
+            p.notify,
+            p.deferred
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
@@ -6402,6 +6548,9 @@ begin
         stamp := pgq._clock();
         if state.segment_until <= stamp then
             state := pgq._enter_segment(_publish_spread.topic, state);
+        end if;
+        if state.deferred then
+            perform pgq._assign(_publish_spread.topic, state, null);
         end if;
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
@@ -7195,7 +7344,22 @@ begin
         return;
     end if;
 
-    state := pgq._lock_partition(publish_batch.topic collate "C", publish_batch.partition, null);
+    state := pgq._lock_partition(
+        publish_batch.topic collate "C", publish_batch.partition, null, true
+    );
+    if state.partition is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset, false
+        from pgq._stage_batch(
+            publish_batch.topic collate "C",
+            publish_batch.payloads,
+            publish_batch.keys,
+            publish_batch.headers,
+            publish_batch.partition,
+            publish_batch.bodies
+        ) as s;
+        return;
+    end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
@@ -7613,7 +7777,8 @@ partition of its key; without keys, all go to one partition that is free. In eac
 stand in the order of the array. The partitions are locked for other publishers until the
 transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
 before, see publish, or stands further in front in the array, is not written; rows with duplicate =
-true say where such ones stand. An empty array writes nothing.
+true say where such ones stand. An empty array writes nothing. In a deferred topic nothing is
+locked, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
 or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
@@ -7644,6 +7809,7 @@ as $$
 declare
     place integer;
     home_id bigint;
+    xid bigint;
     leaf integer;
     first_offset bigint;
     entered_at timestamptz;
@@ -7720,6 +7886,7 @@ begin
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.ring <= place
+            and not p.deferred
         order by p.ring desc
         limit 1
         for no key update skip locked;
@@ -7755,10 +7922,330 @@ begin
                         and q.partition = 0
                 )
             )
+            and not p.deferred
         for no key update;
     end if;
 
     if (until > pgq._clock() and not notify) is not true then
+        if home_id is null then
+            -- No partition is free, or the messages of this topic are staged. Then the transaction
+            -- id comes first, and the segment is read only then: see _close_segments.
+            xid := pg_current_xact_id()::text::bigint;
+
+            if publish.partition is null and publish.key is null then
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.notify,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, notify, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.ring <= place
+                    and p.deferred
+                order by p.ring desc
+                limit 1;
+            else
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.notify,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, notify, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = coalesce(
+                        publish.partition,
+                        (
+                            select
+                                (hashtextextended(publish.key collate "C", 0) % q.partitions
+                                    + q.partitions)
+                                % q.partitions
+                            from pgq.partition as q
+                            where q.topic = publish.topic collate "C"
+                                and q.partition = 0
+                        )
+                    )
+                    and p.deferred;
+            end if;
+
+            if home_id is not null then
+                if leaf = 0 then
+                    insert into pgq.message_0 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        first_offset,
+                        pgq._clock(),
+                        0,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                elsif leaf = 1 then
+                    insert into pgq.message_1 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        first_offset,
+                        pgq._clock(),
+                        1,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                elsif leaf <= 3 then
+                    if leaf <= 2 then
+                        insert into pgq.message_2 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            first_offset,
+                            pgq._clock(),
+                            2,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        insert into pgq.message_3 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            first_offset,
+                            pgq._clock(),
+                            3,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                elsif leaf <= 7 then
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            insert into pgq.message_4 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                4,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        else
+                            insert into pgq.message_5 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                5,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            insert into pgq.message_6 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                6,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        else
+                            insert into pgq.message_7 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                7,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        end if;
+                    end if;
+                elsif leaf <= 15 then
+                    if leaf <= 11 then
+                        if leaf <= 9 then
+                            if leaf <= 8 then
+                                insert into pgq.message_8 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    8,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_9 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    9,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        else
+                            if leaf <= 10 then
+                                insert into pgq.message_10 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    10,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_11 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    11,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 13 then
+                            if leaf <= 12 then
+                                insert into pgq.message_12 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    12,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_13 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    13,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        else
+                            if leaf <= 14 then
+                                insert into pgq.message_14 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    14,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_15 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    15,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        end if;
+                    end if;
+                else
+                    execute format($leaf$
+                        insert into pgq.message_%1$s (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            $1,
+                            $2,
+                            pgq._clock(),
+                            %1$s,
+                            $3,
+                            $4,
+                            $5,
+                            $6
+                        )
+                    $leaf$, leaf)
+                    using home_id, first_offset, publish.key, publish.headers, publish.payload, publish.body;
+                end if;
+
+                if notify then
+                    perform pg_notify('pgq_topic', publish.topic);
+                end if;
+                published.duplicate := false;
+                return next published;
+                return;
+            end if;
+        end if;
+
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
@@ -8176,10 +8663,1648 @@ locked for other publishers until the transaction ends: publish last, or commit 
 idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
 whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
 whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
-a transaction that is publishing that message.
+a transaction that is publishing that message. In a deferred topic nothing is locked, and log_offset
+is null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
 content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
 COMMITTED when another transaction was first (try again).';
+
+-- ==== sql/log/_staged_since.sql
+
+create function pgq._staged_since(partition_id bigint)
+returns pgq._staged_since
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    noted pgq.assignment;
+    since pgq._staged_since;
+    snapshot pg_snapshot := pg_current_snapshot();
+    -- Ids of transactions count modulo 2^40 here; higher bits would meet those of the partition.
+    slots bigint := 1099511627776;
+    next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
+    own_xid bigint := pg_current_xact_id_if_assigned()::text::bigint;
+begin
+    select a.*
+    into noted
+    from pgq.assignment as a
+    where a.partition_id = _staged_since.partition_id
+    order by a.seq desc
+    limit 1;
+
+    since.seq := coalesce(noted.seq, 0);
+    since.lowest := _staged_since.partition_id << 40;
+    since.ids := '{}';
+    since.system_identifier := case
+        when noted.server_started = pg_postmaster_start_time() then noted.system_identifier
+        else (select c.system_identifier from pg_control_system() as c)
+    end;
+    if noted.system_identifier = since.system_identifier
+        and noted.next_xid::text::bigint / slots = next_xid / slots
+        and noted.next_xid::text::bigint <= next_xid
+    then
+        since.lowest := since.lowest + noted.next_xid::text::bigint % slots;
+        -- Those that have ended since.
+        since.ids := array(
+            select (_staged_since.partition_id << 40) + x.xid::text::bigint % slots
+            from unnest(noted.open_xids) as x (xid)
+            where pg_visible_in_snapshot(x.xid, snapshot)
+        );
+    end if;
+
+    -- This transaction may publish more.
+    since.next_xid := next_xid::text::xid8;
+    since.open_xids := array(
+        select x.xid
+        from pg_snapshot_xip(snapshot) as x (xid)
+    ) || case when own_xid < next_xid then array[own_xid::text::xid8] else '{}' end;
+    return since;
+end
+$$;
+
+comment on function pgq._staged_since(bigint) is
+'Where to look for what was staged for a partition and has no offsets yet. The partition_id of a
+staged message is that of its partition times 2^40, plus the id of the transaction. That this leads
+to them in few steps is all that it is for: what is found there has no offset, whatever else is
+true. So it does no harm to look too far back.';
+
+-- ==== sql/log/_has_staged.sql
+
+create function pgq._has_staged(partition_id bigint, segment integer, since pgq._staged_since)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    lowest bigint := (_has_staged.since).lowest;
+    above bigint := (_has_staged.partition_id + 1) << 40;
+    ids bigint[] := (_has_staged.since).ids;
+    is_there boolean;
+begin
+    if _has_staged.segment = 0 then
+        select
+            exists (
+                select
+                from pgq.message_0 as m
+                where m.partition_id >= lowest
+                    and m.partition_id < above
+            )
+            or exists (
+                select
+                from unnest(ids) as i (id)
+                inner join pgq.message_0 as m on m.partition_id = i.id
+            )
+        into is_there;
+    elsif _has_staged.segment = 1 then
+        select
+            exists (
+                select
+                from pgq.message_1 as m
+                where m.partition_id >= lowest
+                    and m.partition_id < above
+            )
+            or exists (
+                select
+                from unnest(ids) as i (id)
+                inner join pgq.message_1 as m on m.partition_id = i.id
+            )
+        into is_there;
+    elsif _has_staged.segment <= 3 then
+        if _has_staged.segment <= 2 then
+            select
+                exists (
+                    select
+                    from pgq.message_2 as m
+                    where m.partition_id >= lowest
+                        and m.partition_id < above
+                )
+                or exists (
+                    select
+                    from unnest(ids) as i (id)
+                    inner join pgq.message_2 as m on m.partition_id = i.id
+                )
+            into is_there;
+        else
+            select
+                exists (
+                    select
+                    from pgq.message_3 as m
+                    where m.partition_id >= lowest
+                        and m.partition_id < above
+                )
+                or exists (
+                    select
+                    from unnest(ids) as i (id)
+                    inner join pgq.message_3 as m on m.partition_id = i.id
+                )
+            into is_there;
+        end if;
+    elsif _has_staged.segment <= 7 then
+        if _has_staged.segment <= 5 then
+            if _has_staged.segment <= 4 then
+                select
+                    exists (
+                        select
+                        from pgq.message_4 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_4 as m on m.partition_id = i.id
+                    )
+                into is_there;
+            else
+                select
+                    exists (
+                        select
+                        from pgq.message_5 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_5 as m on m.partition_id = i.id
+                    )
+                into is_there;
+            end if;
+        else
+            if _has_staged.segment <= 6 then
+                select
+                    exists (
+                        select
+                        from pgq.message_6 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_6 as m on m.partition_id = i.id
+                    )
+                into is_there;
+            else
+                select
+                    exists (
+                        select
+                        from pgq.message_7 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_7 as m on m.partition_id = i.id
+                    )
+                into is_there;
+            end if;
+        end if;
+    elsif _has_staged.segment <= 15 then
+        if _has_staged.segment <= 11 then
+            if _has_staged.segment <= 9 then
+                if _has_staged.segment <= 8 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_8 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_8 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_9 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_9 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                end if;
+            else
+                if _has_staged.segment <= 10 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_10 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_10 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_11 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_11 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                end if;
+            end if;
+        else
+            if _has_staged.segment <= 13 then
+                if _has_staged.segment <= 12 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_12 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_12 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_13 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_13 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                end if;
+            else
+                if _has_staged.segment <= 14 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_14 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_14 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_15 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_15 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select
+                exists (
+                    select
+                    from pgq.message_%1$s as m
+                    where m.partition_id >= $1
+                        and m.partition_id < $2
+                )
+                or exists (
+                    select
+                    from unnest($3) as i (id)
+                    inner join pgq.message_%1$s as m on m.partition_id = i.id
+                )
+        $leaf$, _has_staged.segment)
+        into is_there
+        using lowest, above, ids;
+    end if;
+
+    return is_there;
+end
+$$;
+
+comment on function pgq._has_staged(bigint, integer, pgq._staged_since) is
+'Whether a segment has messages of a partition that were staged and committed, and have no offsets.';
+
+-- ==== sql/log/_stage_batch.sql
+
+create function pgq._stage_batch(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    bodies bytea[]
+)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    size integer := coalesce(
+        cardinality(_stage_batch.payloads), cardinality(_stage_batch.bodies)
+    );
+    -- The transaction id first, and the segments only then: see _close_segments.
+    slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
+    first_number bigint := nextval('pgq.staged_number') << 20;
+    start_at integer := pgq._ring();
+    looked boolean := false;
+    target record;
+    place record;
+    fallback integer;
+    homes integer[];
+    ids bigint[];
+    segments integer[];
+    found_homes integer := 0;
+    notify boolean;
+    leaf integer;
+begin
+    if size > 1048576 then
+        raise exception 'a batch for a deferred topic must have at most 1048576 messages'
+            using errcode = '22023';
+    end if;
+
+    select p.topic_id, p.partitions
+    into target
+    from pgq.partition as p
+    where p.topic = _stage_batch.topic
+        and p.partition = 0;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_stage_batch.topic);
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show segments that are gone; then 40001. The locks are undone:
+        -- nobody is to wait for those who stage messages.
+        begin
+            perform
+            from pgq.partition as p
+            where p.topic_id = target.topic_id
+            order by p.partition
+            for share;
+            looked := true;
+            raise exception 'these locks are not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+    end if;
+
+    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    fallback := coalesce(
+        _stage_batch.partition,
+        (
+            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+            from unnest(_stage_batch.keys) as k (key)
+            where k.key is not null
+            limit 1
+        ),
+        (
+            select p.partition
+            from pgq.partition as p
+            where p.topic_id = target.topic_id
+                and p.ring <= start_at
+            order by p.ring desc
+            limit 1
+        )
+    );
+
+    select array_agg(
+        case
+            when _stage_batch.partition is not null or k.key is null then fallback
+            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+        end
+        order by k.position
+    )
+    into homes
+    from (
+        select
+            generate_series(1, size) as position,
+            unnest(_stage_batch.keys) as key
+    ) as k;
+
+    for place in
+        select p.partition, p.partition_id, p.segment, p.notify
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = any(homes)
+    loop
+        ids[place.partition] := (place.partition_id << 40) + slot;
+        segments[place.partition] := place.segment;
+        notify := place.notify;
+        found_homes := found_homes + 1;
+    end loop;
+
+    if found_homes < (select count(distinct h) from unnest(homes) as h) then
+        -- The topic was dropped meanwhile, and perhaps created again.
+        perform pgq._fail_unknown_topic(_stage_batch.topic);
+    end if;
+
+    for leaf in
+        select distinct g.segment
+        from unnest(segments) as g (segment)
+        where g.segment is not null
+    loop
+        if leaf = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                first_number + b.place,
+                pgq._clock(),
+                0,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(0, size - 1) as place,
+                    unnest(homes) as home,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b
+            where (segments)[b.home] = 0;
+        elsif leaf = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                first_number + b.place,
+                pgq._clock(),
+                1,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(0, size - 1) as place,
+                    unnest(homes) as home,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b
+            where (segments)[b.home] = 1;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    first_number + b.place,
+                    pgq._clock(),
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, size - 1) as place,
+                        unnest(homes) as home,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b
+                where (segments)[b.home] = 2;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    first_number + b.place,
+                    pgq._clock(),
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, size - 1) as place,
+                        unnest(homes) as home,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b
+                where (segments)[b.home] = 3;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        pgq._clock(),
+                        4,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 4;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        pgq._clock(),
+                        5,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 5;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        pgq._clock(),
+                        6,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 6;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        pgq._clock(),
+                        7,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 7;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 8;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 9;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 10;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 11;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 12;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 13;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 14;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 15;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    ($1)[b.home],
+                    $2 + b.place,
+                    pgq._clock(),
+                    %1$s,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, $3 - 1) as place,
+                        unnest($4) as home,
+                        unnest($5) as key,
+                        unnest($6) as header,
+                        unnest($7) as payload,
+                        unnest($8) as body
+                ) as b
+                where ($9)[b.home] = %1$s
+            $leaf$, leaf)
+            using ids, first_number, size, homes, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies, segments;
+        end if;
+    end loop;
+
+    if notify then
+        perform pg_notify('pgq_topic', _stage_batch.topic);
+    end if;
+
+    return query
+    select g.partition, null::bigint, null::bigint
+    from generate_subscripts(ids, 1) as g (partition)
+    where ids[g.partition] is not null
+    order by g.partition;
+end
+$$;
+
+comment on function pgq._stage_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+'The part of publish_batch that knows deferred topics: stores messages that get their offsets later.
+Each has the number of the call, times 2^20, plus its place in the batch: see _staged_since.';
+
+-- ==== sql/log/_assign_across.sql
+
+create function pgq._assign_across(
+    state pgq._partition_state,
+    left_segments integer[],
+    since pgq._staged_since,
+    before_first bigint,
+    stamp timestamptz,
+    max_messages bigint
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    home integer := (_assign_across.state).segment;
+    leaves integer[] := array(
+        select distinct s.segment
+        from unnest(_assign_across.left_segments || home) as s (segment)
+    );
+    statement text;
+    moved bigint;
+begin
+    -- In the order of the numbers across all of them. A message goes to where the partition writes
+    -- to now.
+    select format(
+        'with staged as materialized (%s),
+        ranked as materialized (
+            select s.leaf, s.place, $4 + row_number() over (order by s.number) as log_offset
+            from staged as s
+            order by s.number
+            limit $6
+        ),
+        %s
+        moved as (
+            update pgq.message_%s as m
+            set partition_id = $1, log_offset = r.log_offset, published_at = $5
+            from ranked as r
+            where r.leaf = %3$s and m.ctid = r.place
+        )
+        select count(*) from ranked',
+        string_agg(
+            format(
+                'select %1$s as leaf, k.ctid as place, k.log_offset as number
+                from pgq.message_%1$s as k
+                where k.partition_id >= $2 and k.partition_id < ($1 + 1) << 40
+                union all
+                select %1$s, k.ctid, k.log_offset
+                from unnest($3) as i (id)
+                inner join pgq.message_%1$s as k on k.partition_id = i.id',
+                l.leaf
+            ),
+            ' union all '
+        ),
+        string_agg(
+            format(
+                'gone_%1$s as (
+                    delete from pgq.message_%1$s as m
+                    using ranked as r
+                    where r.leaf = %1$s and m.ctid = r.place
+                    returning r.log_offset, m.key, m.headers, m.payload, m.body
+                ),
+                come_%1$s as (
+                    insert into pgq.message_%2$s (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select $1, g.log_offset, $5, %2$s, g.key, g.headers, g.payload, g.body
+                    from gone_%1$s as g
+                ),',
+                l.leaf,
+                home
+            ),
+            ' '
+        ) filter (where l.leaf <> home),
+        home
+    )
+    into statement
+    from unnest(leaves) as l (leaf);
+
+    execute statement
+    into moved
+    using
+        (_assign_across.state).partition_id,
+        (_assign_across.since).lowest,
+        (_assign_across.since).ids,
+        _assign_across.before_first,
+        _assign_across.stamp,
+        _assign_across.max_messages;
+    return moved;
+end
+$$;
+
+comment on function pgq._assign_across(
+    pgq._partition_state, integer[], pgq._staged_since, bigint, timestamptz, bigint
+) is
+'What _assign does as long as staged messages may stand in segments that the partition has left;
+returns how many got offsets.';
+
+-- ==== sql/log/_assign.sql
+
+create function pgq._assign(topic text, state pgq._partition_state, max_messages bigint)
+returns pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    home_id bigint := (_assign.state).partition_id;
+    since pgq._staged_since := pgq._staged_since(home_id);
+    lowest bigint := since.lowest;
+    above bigint := (home_id + 1) << 40;
+    ids bigint[] := since.ids;
+    most bigint := _assign.max_messages;
+    left_segments integer[];
+    newest pgq._newest_message;
+    stamp timestamptz;
+    before_first bigint;
+    moved bigint;
+    server_started timestamptz := pg_postmaster_start_time();
+    system_identifier bigint := since.system_identifier;
+begin
+    select p.left_segments
+    into left_segments
+    from pgq.partition as p
+    where p.partition_id = home_id;
+
+    -- The caller has locked the partition, so nobody else gives out offsets now.
+    newest := pgq._newest(home_id, (_assign.state).segment, (_assign.state).segment_first_offset);
+    before_first := coalesce(newest.log_offset, (_assign.state).segment_first_offset - 1);
+    stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
+
+    if left_segments = '{}' then
+        -- A row is moved to its place, by an update: what is stored out of line stays where it is.
+        if (_assign.state).segment = 0 then
+            update pgq.message_0 as m
+            set
+                partition_id = home_id,
+                log_offset = r.log_offset,
+                published_at = stamp
+            from (
+                select q.place, before_first + row_number() over (order by q.number) as log_offset
+                from (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_0 as k
+                    where k.partition_id >= lowest
+                        and k.partition_id < above
+                    union all
+                    select k.ctid, k.log_offset
+                    from unnest(ids) as i (id)
+                    inner join pgq.message_0 as k on k.partition_id = i.id
+                ) as q
+                order by q.number
+                limit most
+            ) as r
+            where m.ctid = r.place;
+        elsif (_assign.state).segment = 1 then
+            update pgq.message_1 as m
+            set
+                partition_id = home_id,
+                log_offset = r.log_offset,
+                published_at = stamp
+            from (
+                select q.place, before_first + row_number() over (order by q.number) as log_offset
+                from (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_1 as k
+                    where k.partition_id >= lowest
+                        and k.partition_id < above
+                    union all
+                    select k.ctid, k.log_offset
+                    from unnest(ids) as i (id)
+                    inner join pgq.message_1 as k on k.partition_id = i.id
+                ) as q
+                order by q.number
+                limit most
+            ) as r
+            where m.ctid = r.place;
+        elsif (_assign.state).segment <= 3 then
+            if (_assign.state).segment <= 2 then
+                update pgq.message_2 as m
+                set
+                    partition_id = home_id,
+                    log_offset = r.log_offset,
+                    published_at = stamp
+                from (
+                    select q.place, before_first + row_number() over (order by q.number) as log_offset
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_2 as k
+                        where k.partition_id >= lowest
+                            and k.partition_id < above
+                        union all
+                        select k.ctid, k.log_offset
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_2 as k on k.partition_id = i.id
+                    ) as q
+                    order by q.number
+                    limit most
+                ) as r
+                where m.ctid = r.place;
+            else
+                update pgq.message_3 as m
+                set
+                    partition_id = home_id,
+                    log_offset = r.log_offset,
+                    published_at = stamp
+                from (
+                    select q.place, before_first + row_number() over (order by q.number) as log_offset
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_3 as k
+                        where k.partition_id >= lowest
+                            and k.partition_id < above
+                        union all
+                        select k.ctid, k.log_offset
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_3 as k on k.partition_id = i.id
+                    ) as q
+                    order by q.number
+                    limit most
+                ) as r
+                where m.ctid = r.place;
+            end if;
+        elsif (_assign.state).segment <= 7 then
+            if (_assign.state).segment <= 5 then
+                if (_assign.state).segment <= 4 then
+                    update pgq.message_4 as m
+                    set
+                        partition_id = home_id,
+                        log_offset = r.log_offset,
+                        published_at = stamp
+                    from (
+                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_4 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select k.ctid, k.log_offset
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_4 as k on k.partition_id = i.id
+                        ) as q
+                        order by q.number
+                        limit most
+                    ) as r
+                    where m.ctid = r.place;
+                else
+                    update pgq.message_5 as m
+                    set
+                        partition_id = home_id,
+                        log_offset = r.log_offset,
+                        published_at = stamp
+                    from (
+                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_5 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select k.ctid, k.log_offset
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_5 as k on k.partition_id = i.id
+                        ) as q
+                        order by q.number
+                        limit most
+                    ) as r
+                    where m.ctid = r.place;
+                end if;
+            else
+                if (_assign.state).segment <= 6 then
+                    update pgq.message_6 as m
+                    set
+                        partition_id = home_id,
+                        log_offset = r.log_offset,
+                        published_at = stamp
+                    from (
+                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_6 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select k.ctid, k.log_offset
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_6 as k on k.partition_id = i.id
+                        ) as q
+                        order by q.number
+                        limit most
+                    ) as r
+                    where m.ctid = r.place;
+                else
+                    update pgq.message_7 as m
+                    set
+                        partition_id = home_id,
+                        log_offset = r.log_offset,
+                        published_at = stamp
+                    from (
+                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_7 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select k.ctid, k.log_offset
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_7 as k on k.partition_id = i.id
+                        ) as q
+                        order by q.number
+                        limit most
+                    ) as r
+                    where m.ctid = r.place;
+                end if;
+            end if;
+        elsif (_assign.state).segment <= 15 then
+            if (_assign.state).segment <= 11 then
+                if (_assign.state).segment <= 9 then
+                    if (_assign.state).segment <= 8 then
+                        update pgq.message_8 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_8 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_8 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    else
+                        update pgq.message_9 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_9 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_9 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    end if;
+                else
+                    if (_assign.state).segment <= 10 then
+                        update pgq.message_10 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_10 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_10 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    else
+                        update pgq.message_11 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_11 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_11 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    end if;
+                end if;
+            else
+                if (_assign.state).segment <= 13 then
+                    if (_assign.state).segment <= 12 then
+                        update pgq.message_12 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_12 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_12 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    else
+                        update pgq.message_13 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_13 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_13 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    end if;
+                else
+                    if (_assign.state).segment <= 14 then
+                        update pgq.message_14 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_14 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_14 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    else
+                        update pgq.message_15 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_15 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_15 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                update pgq.message_%1$s as m
+                set
+                    partition_id = $1,
+                    log_offset = r.log_offset,
+                    published_at = $2
+                from (
+                    select q.place, $3 + row_number() over (order by q.number) as log_offset
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_%1$s as k
+                        where k.partition_id >= $4
+                            and k.partition_id < $5
+                        union all
+                        select k.ctid, k.log_offset
+                        from unnest($6) as i (id)
+                        inner join pgq.message_%1$s as k on k.partition_id = i.id
+                    ) as q
+                    order by q.number
+                    limit $7
+                ) as r
+                where m.ctid = r.place
+            $leaf$, (_assign.state).segment)
+            using home_id, stamp, before_first, lowest, above, ids, most;
+        end if;
+        get diagnostics moved = row_count;
+    else
+        moved := pgq._assign_across(
+            _assign.state, left_segments, since, before_first, stamp, most
+        );
+    end if;
+
+    -- What found nothing is not noted, unless it had to look for many.
+    if moved > 0 or cardinality(ids) > 100 then
+        if moved = most then
+            -- There may be more: the next one begins where this one began.
+            select a.next_xid, a.open_xids, a.server_started, a.system_identifier
+            into since.next_xid, since.open_xids, server_started, system_identifier
+            from pgq.assignment as a
+            where a.partition_id = home_id
+                and a.seq = since.seq;
+        end if;
+
+        insert into pgq.assignment (
+            partition_id, seq, next_xid, open_xids, server_started, system_identifier
+        )
+        values (
+            home_id,
+            since.seq + 1,
+            coalesce(since.next_xid, '0'),
+            coalesce(since.open_xids, '{}'),
+            coalesce(server_started, '-infinity'),
+            coalesce(system_identifier, 0)
+        )
+        on conflict do nothing;
+
+        -- One row goes for each that comes, found by its number, so no dead rows are walked.
+        delete from pgq.assignment as a
+        where a.partition_id = home_id
+            and a.seq = since.seq - 63;
+    end if;
+
+    if moved = 0 then
+        return null;
+    end if;
+    if (_assign.state).notify then
+        perform pg_notify('pgq_topic', _assign.topic);
+    end if;
+    return row((_assign.state).partition, before_first + 1, before_first + moved)
+        ::pgq.offset_range;
+end
+$$;
+
+comment on function pgq._assign(text, pgq._partition_state, bigint) is
+'Gives offsets to what was staged for a partition, whose row the caller has locked, and committed;
+to the first max_messages of it, or to all when that is null. Null: there was nothing.
+Of what is seen at once, the message that was published first comes first. So transactions with one
+key keep their order, unless they ran side by side. Above READ COMMITTED another one''s work makes
+it raise 40001: here its row of the journal, or the rows that it moved.';
+
+-- ==== sql/log/_assign_all.sql
+
+create function pgq._assign_all(topic text, partition integer, max_messages bigint)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    state pgq._partition_state;
+    assigned pgq.offset_range;
+begin
+    -- Only a partition that has something is locked; one that somebody else has is left to him.
+    for target in
+        select p.partition_id
+        from pgq.partition as p
+        cross join lateral pgq._staged_since(p.partition_id) as s
+        where p.topic = _assign_all.topic
+            and p.deferred
+            and p.partition = coalesce(_assign_all.partition, p.partition)
+            and exists (
+                select
+                from unnest(p.left_segments || p.segment) as l (segment)
+                where pgq._has_staged(p.partition_id, l.segment, s)
+            )
+        order by p.partition
+    loop
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            p.deferred
+        into state
+        from pgq.partition as p
+        where p.partition_id = target.partition_id
+        for no key update skip locked;
+        continue when not found;
+
+        if state.segment_until <= pgq._clock() then
+            state := pgq._enter_segment(_assign_all.topic, state);
+        end if;
+
+        assigned := pgq._assign(_assign_all.topic, state, _assign_all.max_messages);
+        if assigned.partition is not null then
+            return next assigned;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._assign_all(text, integer, bigint) is
+'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
+max_messages of each at most, and returns the offsets; a partition where another transaction is at it
+is left out.';
+
+-- ==== sql/log/_assign_waiting.sql
+
+create function pgq._assign_waiting(topic text, partition integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    total bigint;
+begin
+    select sum(r.last_offset - r.first_offset + 1)
+    into total
+    from pgq._assign_all(_assign_waiting.topic, _assign_waiting.partition, 100000) as r;
+
+    return coalesce(total, 0);
+end
+$$;
+
+comment on function pgq._assign_waiting(text, integer) is
+'Gives offsets to what is staged for a partition of a deferred topic, or for all, and committed, for
+a consumer that has nothing to read; returns how many got theirs.';
+
+-- ==== sql/log/assign_offsets.sql
+
+create function pgq.assign_offsets(topic text, partition integer default null)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    partition_count integer;
+begin
+    select t.partitions
+    into partition_count
+    from pgq.topic as t
+    where t.topic = assign_offsets.topic collate "C";
+
+    if partition_count is null then
+        perform pgq._fail_unknown_topic(assign_offsets.topic collate "C");
+    end if;
+    if assign_offsets.partition not between 0 and partition_count - 1 then
+        perform pgq._fail_unknown_partition(
+            assign_offsets.topic collate "C", assign_offsets.partition, partition_count
+        );
+    end if;
+
+    return query
+    select r.*
+    from pgq._assign_all(assign_offsets.topic collate "C", assign_offsets.partition, 1000000) as r;
+end
+$$;
+
+comment on function pgq.assign_offsets(text, integer) is
+'Gives offsets to the messages of a deferred topic that were committed and have none yet.
+Consumers do that themselves, in their own transaction, when there is nothing else to read, and
+others get these messages only when it commits: whoever works in the transaction of consume for
+long calls this before, in a transaction of its own. So does who only reads: fetch, fetch_range,
+list_offsets. Returns the offsets that were given, a row per partition, 1000000 in each at most; no
+row when there was nothing, or another transaction is at it. The topics that are not deferred never
+have anything.
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/log/_lock_group.sql
 
@@ -8197,6 +10322,8 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._group_state;
+    is_deferred boolean;
+    assigned boolean := false;
 begin
     loop
         if _lock_group.partition is not null then
@@ -8237,11 +10364,17 @@ begin
         end if;
 
         if state.group_id is null then
-            perform pgq._check_group(
+            is_deferred := pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
+
+            -- Once: another group, or a lease, may be what keeps this one from reading.
+            if is_deferred and not assigned then
+                assigned := pgq._assign_waiting(_lock_group.topic, null) > 0;
+                continue when assigned;
+            end if;
 
             -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
             if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -8258,6 +10391,7 @@ begin
         select
             p.segment,
             p.segment_first_offset,
+            p.deferred,
             pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
@@ -8267,6 +10401,7 @@ begin
         into
             state.segment,
             state.segment_first_offset,
+            is_deferred,
             state.last_offset,
             state.seq,
             state.next_offset,
@@ -8291,6 +10426,13 @@ begin
             return state;
         end if;
 
+        if is_deferred and _lock_group.partition is not null and not assigned
+            and state.last_offset < state.next_offset
+        then
+            assigned := pgq._assign_waiting(_lock_group.topic, _lock_group.partition) > 0;
+            continue when assigned;
+        end if;
+
         -- Nothing to read here. When any partition will do, another member was faster: look again.
         if _lock_group.partition is not null then
             return null;
@@ -8302,7 +10444,8 @@ $$;
 comment on function pgq._lock_group(text, text, integer, boolean) is
 'Locks the position of a group in the named partition, or in one that has messages for it, and says
 where it stands; with available_only it returns null when there is nothing to read, or another
-member holds it. Raises MQ001, MQ003, MQ007.';
+member holds it. In a deferred topic, messages get their offsets when there is nothing to read.
+Raises MQ001, MQ003, MQ007.';
 
 -- ==== sql/log/_append_position.sql
 
@@ -11057,6 +13200,94 @@ $$;
 
 comment on function pgq._forget_segment(integer) is
 'Lets the logs that reach into a segment that is emptied begin behind it.';
+
+-- ==== sql/log/_assign_staged.sql
+
+create function pgq._assign_staged()
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    full_ones boolean := false;
+begin
+    for target in
+        select
+            t.topic,
+            sum(r.last_offset - r.first_offset + 1)::bigint as amount,
+            bool_or(r.last_offset - r.first_offset + 1 = 1000000) as full
+        from pgq.topic as t
+        cross join lateral pgq._assign_all(t.topic, null, 1000000) as r
+        where t.deferred
+        group by t.topic
+        order by t.topic
+    loop
+        full_ones := full_ones or target.full;
+        return next row('offsets assigned', target.topic, target.amount)::pgq.cleanup_action;
+    end loop;
+
+    if full_ones then
+        return next row('more', 'offsets', 1)::pgq.cleanup_action;
+    end if;
+end
+$$;
+
+comment on function pgq._assign_staged() is
+'The part of cleanup that gives offsets to what nobody has consumed yet: so a segment can be closed,
+and retention counts.';
+
+-- ==== sql/log/_leave_segment.sql
+
+create function pgq._leave_segment(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+begin
+    for place in
+        select
+            p.partition_id,
+            p.topic,
+            row(
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.notify,
+                p.deferred
+            )::pgq._partition_state as state
+        from pgq.partition as p
+        where _leave_segment.segment = any(p.left_segments)
+        order by p.partition_id
+        for no key update of p skip locked
+    loop
+        perform pgq._assign(place.topic, place.state, null);
+
+        update pgq.partition as p
+        set left_segments = array_remove(p.left_segments, _leave_segment.segment)
+        where p.partition_id = place.partition_id;
+    end loop;
+
+    return not exists (
+        select
+        from pgq.partition as p
+        where _leave_segment.segment = any(p.left_segments)
+    );
+end
+$$;
+
+comment on function pgq._leave_segment(integer) is
+'Gives offsets to what is still staged in a segment that nobody can write to any more, which moves
+it to where its partition writes to now; false when a partition was locked.';
 
 -- ==== sql/queue/_fail_unknown_queue.sql
 
@@ -23267,10 +25498,11 @@ declare
     topic_name text;
     queue_name text;
     partition_count integer;
+    is_deferred boolean;
     made pgq.staged_chunk;
 begin
-    select t.partitions
-    into partition_count
+    select t.partitions, t.deferred
+    into partition_count, is_deferred
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
@@ -23338,14 +25570,14 @@ begin
                 made.headers,
                 made.partition
             );
-        elsif topic_name is not null and made.partition is null then
+        elsif topic_name is not null and (made.partition is null or is_deferred) then
             -- Those without a key keep to the partition of their task, here too.
             perform pgq._publish_spread(
                 topic_name,
                 made.payloads,
                 made.keys,
                 made.headers,
-                null,
+                made.partition,
                 made.task % partition_count,
                 made.bodies
             );
@@ -25449,6 +27681,7 @@ begin
     loop
         -- A publisher may hold one of them.
         continue when exists (select from pgq.partition as p where p.segment = target.segment);
+        continue when not pgq._leave_segment(target.segment);
 
         update pgq.segment as s
         set
@@ -25913,6 +28146,7 @@ begin
         'truncation',
         'positions',
         'windows',
+        'offsets',
         'closing',
         'sealing'
     ] loop
@@ -25935,6 +28169,9 @@ begin
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
                 when 'windows' then
                     perform pgq._clean_windows(started, horizon, moment);
+                when 'offsets' then
+                    return query
+                    select r.* from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -25965,6 +28202,7 @@ What it does, by the action that the row has:
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
 - effects removed: notes of `begin_effect` about jobs that have ended;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
+- offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
 - staged write removed: nothing is left of what was staged for a write that was given up;
 - leftovers removed: what a segment had from a time without a retention, and is not kept any more;

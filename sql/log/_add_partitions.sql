@@ -23,7 +23,8 @@ begin
             segment,
             segment_first_offset,
             segment_entered_at,
-            segment_until
+            segment_until,
+            deferred
         )
         select
             (_add_partitions.topic).topic_id,
@@ -38,7 +39,8 @@ begin
             (_add_partitions.class).segment,
             1,
             '-infinity',
-            pgq._segment_until(_add_partitions.class)
+            pgq._segment_until(_add_partitions.class),
+            (_add_partitions.topic).deferred
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)

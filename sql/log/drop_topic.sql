@@ -28,6 +28,11 @@ begin
     );
     perform pgq._note_leftovers(target.topic_id, '0', true);
 
+    delete from pgq.assignment as a
+    using pgq.partition as p
+    where p.topic_id = target.topic_id
+        and a.partition_id = p.partition_id;
+
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
 

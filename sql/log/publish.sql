@@ -21,6 +21,7 @@ as $$
 declare
     place integer;
     home_id bigint;
+    xid bigint;
     leaf integer;
     first_offset bigint;
     entered_at timestamptz;
@@ -97,6 +98,7 @@ begin
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.ring <= place
+            and not p.deferred
         order by p.ring desc
         limit 1
         for no key update skip locked;
@@ -132,10 +134,81 @@ begin
                         and q.partition = 0
                 )
             )
+            and not p.deferred
         for no key update;
     end if;
 
     if (until > pgq._clock() and not notify) is not true then
+        if home_id is null then
+            -- No partition is free, or the messages of this topic are staged. Then the transaction
+            -- id comes first, and the segment is read only then: see _close_segments.
+            xid := pg_current_xact_id()::text::bigint;
+
+            if publish.partition is null and publish.key is null then
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.notify,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, notify, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.ring <= place
+                    and p.deferred
+                order by p.ring desc
+                limit 1;
+            else
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.notify,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, notify, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = coalesce(
+                        publish.partition,
+                        (
+                            select
+                                (hashtextextended(publish.key collate "C", 0) % q.partitions
+                                    + q.partitions)
+                                % q.partitions
+                            from pgq.partition as q
+                            where q.topic = publish.topic collate "C"
+                                and q.partition = 0
+                        )
+                    )
+                    and p.deferred;
+            end if;
+
+            if home_id is not null then
+                -- for the leaf: leaf
+                insert into pgq.message_{leaf} (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    {home_id},
+                    {first_offset},
+                    pgq._clock(),
+                    {leaf},
+                    {publish.key},
+                    {publish.headers},
+                    {publish.payload},
+                    {publish.body}
+                );
+                -- end of the leaf
+
+                if notify then
+                    perform pg_notify('pgq_topic', publish.topic);
+                end if;
+                published.duplicate := false;
+                return next published;
+                return;
+            end if;
+        end if;
+
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
@@ -189,7 +262,8 @@ locked for other publishers until the transaction ends: publish last, or commit 
 idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
 whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
 whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
-a transaction that is publishing that message.
+a transaction that is publishing that message. In a deferred topic nothing is locked, and log_offset
+is null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
 content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
 COMMITTED when another transaction was first (try again).';

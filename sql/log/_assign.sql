@@ -1,0 +1,111 @@
+create function pgq._assign(topic text, state pgq._partition_state, max_messages bigint)
+returns pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    home_id bigint := (_assign.state).partition_id;
+    since pgq._staged_since := pgq._staged_since(home_id);
+    lowest bigint := since.lowest;
+    above bigint := (home_id + 1) << 40;
+    ids bigint[] := since.ids;
+    most bigint := _assign.max_messages;
+    left_segments integer[];
+    newest pgq._newest_message;
+    stamp timestamptz;
+    before_first bigint;
+    moved bigint;
+    server_started timestamptz := pg_postmaster_start_time();
+    system_identifier bigint := since.system_identifier;
+begin
+    select p.left_segments
+    into left_segments
+    from pgq.partition as p
+    where p.partition_id = home_id;
+
+    -- The caller has locked the partition, so nobody else gives out offsets now.
+    newest := pgq._newest(home_id, (_assign.state).segment, (_assign.state).segment_first_offset);
+    before_first := coalesce(newest.log_offset, (_assign.state).segment_first_offset - 1);
+    stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
+
+    if left_segments = '{}' then
+        -- A row is moved to its place, by an update: what is stored out of line stays where it is.
+        -- for the leaf: (_assign.state).segment
+        update pgq.message_{leaf} as m
+        set
+            partition_id = {home_id},
+            log_offset = r.log_offset,
+            published_at = {stamp}
+        from (
+            select q.place, {before_first} + row_number() over (order by q.number) as log_offset
+            from (
+                select k.ctid as place, k.log_offset as number
+                from pgq.message_{leaf} as k
+                where k.partition_id >= {lowest}
+                    and k.partition_id < {above}
+                union all
+                select k.ctid, k.log_offset
+                from unnest({ids}) as i (id)
+                inner join pgq.message_{leaf} as k on k.partition_id = i.id
+            ) as q
+            order by q.number
+            limit {most}
+        ) as r
+        where m.ctid = r.place;
+        -- end of the leaf
+        get diagnostics moved = row_count;
+    else
+        moved := pgq._assign_across(
+            _assign.state, left_segments, since, before_first, stamp, most
+        );
+    end if;
+
+    -- What found nothing is not noted, unless it had to look for many.
+    if moved > 0 or cardinality(ids) > 100 then
+        if moved = most then
+            -- There may be more: the next one begins where this one began.
+            select a.next_xid, a.open_xids, a.server_started, a.system_identifier
+            into since.next_xid, since.open_xids, server_started, system_identifier
+            from pgq.assignment as a
+            where a.partition_id = home_id
+                and a.seq = since.seq;
+        end if;
+
+        insert into pgq.assignment (
+            partition_id, seq, next_xid, open_xids, server_started, system_identifier
+        )
+        values (
+            home_id,
+            since.seq + 1,
+            coalesce(since.next_xid, '0'),
+            coalesce(since.open_xids, '{}'),
+            coalesce(server_started, '-infinity'),
+            coalesce(system_identifier, 0)
+        )
+        on conflict do nothing;
+
+        -- One row goes for each that comes, found by its number, so no dead rows are walked.
+        delete from pgq.assignment as a
+        where a.partition_id = home_id
+            and a.seq = since.seq - 63;
+    end if;
+
+    if moved = 0 then
+        return null;
+    end if;
+    if (_assign.state).notify then
+        perform pg_notify('pgq_topic', _assign.topic);
+    end if;
+    return row((_assign.state).partition, before_first + 1, before_first + moved)
+        ::pgq.offset_range;
+end
+$$;
+
+comment on function pgq._assign(text, pgq._partition_state, bigint) is
+'Gives offsets to what was staged for a partition, whose row the caller has locked, and committed;
+to the first max_messages of it, or to all when that is null. Null: there was nothing.
+Of what is seen at once, the message that was published first comes first. So transactions with one
+key keep their order, unless they ran side by side. Above READ COMMITTED another one''s work makes
+it raise 40001: here its row of the journal, or the rows that it moved.';
