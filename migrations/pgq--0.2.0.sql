@@ -788,7 +788,7 @@ comment on column pgq.topic.updated_at is 'When its settings last changed.';
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 comment on column pgq.topic.deferred is
-'Whether messages are staged when they are published, and get their offsets when somebody consumes.';
+'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
 -- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
 -- row by one index.
@@ -7824,112 +7824,54 @@ begin
         or publish.headers is not null
         or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        or publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
     then
-        perform pgq._check_content(publish.payload, publish.headers, publish.body);
+        if (publish.payload is null) = (publish.body is null)
+            or publish.headers is not null
+            or publish.idempotency_key is not null
+            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        then
+            perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
-        if publish.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(
-                'idempotency_key', array[publish.idempotency_key collate "C"], 1
-            );
-            return query
-            select k.partition, k.log_offset, k.duplicate
-            from pgq._publish_keyed(
-                publish.topic collate "C",
-                case when publish.payload is not null then array[publish.payload] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition,
-                array[publish.idempotency_key],
-                case when publish.body is not null then array[publish.body] end
-            ) as k;
-            return;
+            if publish.idempotency_key is not null then
+                perform pgq._check_idempotency_keys(
+                    'idempotency_key', array[publish.idempotency_key collate "C"], 1
+                );
+                return query
+                select k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish.topic collate "C",
+                    case when publish.payload is not null then array[publish.payload] end,
+                    array[publish.key],
+                    array[publish.headers],
+                    publish.partition,
+                    array[publish.idempotency_key],
+                    case when publish.body is not null then array[publish.body] end
+                ) as k;
+                return;
+            end if;
+
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => publish.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
+                return;
+            end if;
         end if;
 
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            return query
-            select b.partition, b.first_offset, b.duplicate
-            from pgq.publish_batch(
-                topic => publish.topic,
-                payloads => case when publish.payload is not null then array[publish.payload] end,
-                keys => array[publish.key],
-                headers => array[publish.headers],
-                partition => publish.partition,
-                bodies => case when publish.body is not null then array[publish.body] end
-            ) as b;
-            return;
-        end if;
-    end if;
-
-    -- The usual case in one statement; _lock_partition knows the others. The one place where
-    -- another partition than the nearest free one is worth the wait is behind a key.
-    if publish.partition is null and publish.key is null then
-        place := pgq._ring();
-
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.notify,
-            false
-        into
-            published.partition,
-            home_id,
-            leaf,
-            first_offset,
-            entered_at,
-            until,
-            notify,
-            published.duplicate
-        from pgq.partition as p
-        where p.topic = publish.topic collate "C"
-            and p.ring <= place
-            and not p.deferred
-        order by p.ring desc
-        limit 1
-        for no key update skip locked;
-    else
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.notify,
-            false
-        into
-            published.partition,
-            home_id,
-            leaf,
-            first_offset,
-            entered_at,
-            until,
-            notify,
-            published.duplicate
-        from pgq.partition as p
-        where p.topic = publish.topic collate "C"
-            and p.partition = coalesce(
-                publish.partition,
-                (
-                    select
-                        (hashtextextended(publish.key collate "C", 0) % q.partitions + q.partitions)
-                        % q.partitions
-                    from pgq.partition as q
-                    where q.topic = publish.topic collate "C"
-                        and q.partition = 0
-                )
-            )
-            and not p.deferred
-        for no key update;
-    end if;
-
-    if (until > pgq._clock() and not notify) is not true then
-        if home_id is null then
-            -- No partition is free, or the messages of this topic are staged. Then the transaction
-            -- id comes first, and the segment is read only then: see _close_segments.
+        -- The topic that this session last found to be deferred: a hint, which saves a statement
+        -- that would lock. The transaction id comes first, and the segment is read only then: see
+        -- _close_segments.
+        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true) then
             xid := pg_current_xact_id()::text::bigint;
 
             if publish.partition is null and publish.key is null then
@@ -7942,7 +7884,7 @@ begin
                 into published.partition, home_id, leaf, notify, first_offset
                 from pgq.partition as p
                 where p.topic = publish.topic collate "C"
-                    and p.ring <= place
+                    and p.ring <= pgq._ring()
                     and p.deferred
                 order by p.ring desc
                 limit 1;
@@ -8242,6 +8184,101 @@ begin
                 end if;
                 published.duplicate := false;
                 return next published;
+                return;
+            end if;
+        end if;
+    end if;
+
+    -- The usual case in one statement; _lock_partition knows the others. The one place where
+    -- another partition than the nearest free one is worth the wait is behind a key.
+    if publish.partition is null and publish.key is null then
+        place := pgq._ring();
+
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            false
+        into
+            published.partition,
+            home_id,
+            leaf,
+            first_offset,
+            entered_at,
+            until,
+            notify,
+            published.duplicate
+        from pgq.partition as p
+        where p.topic = publish.topic collate "C"
+            and p.ring <= place
+            and not p.deferred
+        order by p.ring desc
+        limit 1
+        for no key update skip locked;
+    else
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            false
+        into
+            published.partition,
+            home_id,
+            leaf,
+            first_offset,
+            entered_at,
+            until,
+            notify,
+            published.duplicate
+        from pgq.partition as p
+        where p.topic = publish.topic collate "C"
+            and p.partition = coalesce(
+                publish.partition,
+                (
+                    select
+                        (hashtextextended(publish.key collate "C", 0) % q.partitions + q.partitions)
+                        % q.partitions
+                    from pgq.partition as q
+                    where q.topic = publish.topic collate "C"
+                        and q.partition = 0
+                )
+            )
+            and not p.deferred
+        for no key update;
+    end if;
+
+    if (until > pgq._clock() and not notify) is not true then
+        if home_id is null
+            and publish.topic collate "C" is distinct from
+            current_setting('pgq.deferred_topic', true)
+        then
+            -- No partition is free, or the topic is deferred: then it is not looked at again as
+            -- long as this session publishes to it.
+            perform set_config('pgq.deferred_topic', p.topic, false)
+            from pgq.partition as p
+            where p.topic = publish.topic collate "C"
+                and p.partition = 0
+                and p.deferred;
+
+            if found then
+                return query
+                select s.*
+                from pgq.publish(
+                    topic => publish.topic,
+                    payload => publish.payload,
+                    key => publish.key,
+                    headers => publish.headers,
+                    partition => publish.partition,
+                    body => publish.body
+                ) as s;
                 return;
             end if;
         end if;
@@ -9015,7 +9052,8 @@ end
 $$;
 
 comment on function pgq._has_staged(bigint, integer, pgq._staged_since) is
-'Whether a segment has messages of a partition that were staged and committed, and have no offsets.';
+'Whether a segment has messages of a partition that were staged and committed, and have no offsets
+yet.';
 
 -- ==== sql/log/_stage_batch.sql
 
@@ -10230,8 +10268,8 @@ $$;
 
 comment on function pgq._assign_all(text, integer, bigint) is
 'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
-max_messages of each at most, and returns the offsets; a partition where another transaction is at it
-is left out.';
+max_messages of each at most, and returns the offsets; leaves out a partition where another
+transaction is at it.';
 
 -- ==== sql/log/_assign_waiting.sql
 

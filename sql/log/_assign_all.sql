@@ -56,5 +56,5 @@ $$;
 
 comment on function pgq._assign_all(text, integer, bigint) is
 'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
-max_messages of each at most, and returns the offsets; a partition where another transaction is at it
-is left out.';
+max_messages of each at most, and returns the offsets; leaves out a partition where another
+transaction is at it.';

@@ -32,4 +32,5 @@ end
 $$;
 
 comment on function pgq._has_staged(bigint, integer, pgq._staged_since) is
-'Whether a segment has messages of a partition that were staged and committed, and have no offsets.';
+'Whether a segment has messages of a partition that were staged and committed, and have no offsets
+yet.';

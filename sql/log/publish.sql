@@ -36,39 +36,119 @@ begin
         or publish.headers is not null
         or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        or publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
     then
-        perform pgq._check_content(publish.payload, publish.headers, publish.body);
+        if (publish.payload is null) = (publish.body is null)
+            or publish.headers is not null
+            or publish.idempotency_key is not null
+            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        then
+            perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
-        if publish.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(
-                'idempotency_key', array[publish.idempotency_key collate "C"], 1
-            );
-            return query
-            select k.partition, k.log_offset, k.duplicate
-            from pgq._publish_keyed(
-                publish.topic collate "C",
-                case when publish.payload is not null then array[publish.payload] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition,
-                array[publish.idempotency_key],
-                case when publish.body is not null then array[publish.body] end
-            ) as k;
-            return;
+            if publish.idempotency_key is not null then
+                perform pgq._check_idempotency_keys(
+                    'idempotency_key', array[publish.idempotency_key collate "C"], 1
+                );
+                return query
+                select k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish.topic collate "C",
+                    case when publish.payload is not null then array[publish.payload] end,
+                    array[publish.key],
+                    array[publish.headers],
+                    publish.partition,
+                    array[publish.idempotency_key],
+                    case when publish.body is not null then array[publish.body] end
+                ) as k;
+                return;
+            end if;
+
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => publish.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
+                return;
+            end if;
         end if;
 
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            return query
-            select b.partition, b.first_offset, b.duplicate
-            from pgq.publish_batch(
-                topic => publish.topic,
-                payloads => case when publish.payload is not null then array[publish.payload] end,
-                keys => array[publish.key],
-                headers => array[publish.headers],
-                partition => publish.partition,
-                bodies => case when publish.body is not null then array[publish.body] end
-            ) as b;
-            return;
+        -- The topic that this session last found to be deferred: a hint, which saves a statement
+        -- that would lock. The transaction id comes first, and the segment is read only then: see
+        -- _close_segments.
+        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true) then
+            xid := pg_current_xact_id()::text::bigint;
+
+            if publish.partition is null and publish.key is null then
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.notify,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, notify, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.ring <= pgq._ring()
+                    and p.deferred
+                order by p.ring desc
+                limit 1;
+            else
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.notify,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, notify, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = coalesce(
+                        publish.partition,
+                        (
+                            select
+                                (hashtextextended(publish.key collate "C", 0) % q.partitions
+                                    + q.partitions)
+                                % q.partitions
+                            from pgq.partition as q
+                            where q.topic = publish.topic collate "C"
+                                and q.partition = 0
+                        )
+                    )
+                    and p.deferred;
+            end if;
+
+            if home_id is not null then
+                -- for the leaf: leaf
+                insert into pgq.message_{leaf} (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    {home_id},
+                    {first_offset},
+                    pgq._clock(),
+                    {leaf},
+                    {publish.key},
+                    {publish.headers},
+                    {publish.payload},
+                    {publish.body}
+                );
+                -- end of the leaf
+
+                if notify then
+                    perform pg_notify('pgq_topic', publish.topic);
+                end if;
+                published.duplicate := false;
+                return next published;
+                return;
+            end if;
         end if;
     end if;
 
@@ -139,72 +219,29 @@ begin
     end if;
 
     if (until > pgq._clock() and not notify) is not true then
-        if home_id is null then
-            -- No partition is free, or the messages of this topic are staged. Then the transaction
-            -- id comes first, and the segment is read only then: see _close_segments.
-            xid := pg_current_xact_id()::text::bigint;
+        if home_id is null
+            and publish.topic collate "C" is distinct from
+            current_setting('pgq.deferred_topic', true)
+        then
+            -- No partition is free, or the topic is deferred: then it is not looked at again as
+            -- long as this session publishes to it.
+            perform set_config('pgq.deferred_topic', p.topic, false)
+            from pgq.partition as p
+            where p.topic = publish.topic collate "C"
+                and p.partition = 0
+                and p.deferred;
 
-            if publish.partition is null and publish.key is null then
-                select
-                    p.partition,
-                    (p.partition_id << 40) + (xid & 1099511627775),
-                    p.segment,
-                    p.notify,
-                    nextval('pgq.staged_number') << 20
-                into published.partition, home_id, leaf, notify, first_offset
-                from pgq.partition as p
-                where p.topic = publish.topic collate "C"
-                    and p.ring <= place
-                    and p.deferred
-                order by p.ring desc
-                limit 1;
-            else
-                select
-                    p.partition,
-                    (p.partition_id << 40) + (xid & 1099511627775),
-                    p.segment,
-                    p.notify,
-                    nextval('pgq.staged_number') << 20
-                into published.partition, home_id, leaf, notify, first_offset
-                from pgq.partition as p
-                where p.topic = publish.topic collate "C"
-                    and p.partition = coalesce(
-                        publish.partition,
-                        (
-                            select
-                                (hashtextextended(publish.key collate "C", 0) % q.partitions
-                                    + q.partitions)
-                                % q.partitions
-                            from pgq.partition as q
-                            where q.topic = publish.topic collate "C"
-                                and q.partition = 0
-                        )
-                    )
-                    and p.deferred;
-            end if;
-
-            if home_id is not null then
-                -- for the leaf: leaf
-                insert into pgq.message_{leaf} (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    {home_id},
-                    {first_offset},
-                    pgq._clock(),
-                    {leaf},
-                    {publish.key},
-                    {publish.headers},
-                    {publish.payload},
-                    {publish.body}
-                );
-                -- end of the leaf
-
-                if notify then
-                    perform pg_notify('pgq_topic', publish.topic);
-                end if;
-                published.duplicate := false;
-                return next published;
+            if found then
+                return query
+                select s.*
+                from pgq.publish(
+                    topic => publish.topic,
+                    payload => publish.payload,
+                    key => publish.key,
+                    headers => publish.headers,
+                    partition => publish.partition,
+                    body => publish.body
+                ) as s;
                 return;
             end if;
         end if;

@@ -21,7 +21,7 @@ comment on column pgq.topic.updated_at is 'When its settings last changed.';
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 comment on column pgq.topic.deferred is
-'Whether messages are staged when they are published, and get their offsets when somebody consumes.';
+'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
 -- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
 -- row by one index.
