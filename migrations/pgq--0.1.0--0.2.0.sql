@@ -69,7 +69,7 @@ from (
     where c.relnamespace = 'pgq'::regnamespace
         and x.grantee <> c.relowner
 ) as k
-where k.name = any ('{_bury, _check_topic_settings, _nack, alter_queue, alter_topic, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows}')
+where k.name = any ('{_bury, _check_group, _check_topic_settings, _lock_partition, _nack, alter_queue, alter_topic, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows}')
     and (k.grantee <> 0 or k.name <> all ('{}'));
 
 drop view pgq.enqueue_rows;
@@ -83,9 +83,11 @@ drop function pgq.alter_queue;
 drop function pgq.create_queue;
 drop function pgq.publish;
 drop function pgq.publish_batch;
+drop function pgq._lock_partition;
 drop function pgq.alter_topic;
 drop function pgq.create_topic;
 drop function pgq._check_topic_settings;
+drop function pgq._check_group;
 
 -- ==== migrations/changes/0.2.0.sql
 
@@ -310,6 +312,37 @@ create type pgq.job_info as (
     body bytea
 );
 
+-- Deferred topics.
+alter table pgq.topic add column deferred boolean not null default false;
+
+alter table pgq.partition
+add column deferred boolean not null default false,
+add column left_segments integer[] not null default '{}';
+
+alter type pgq.topic_info add attribute deferred boolean;
+alter type pgq._partition_state add attribute deferred boolean;
+
+create table pgq.assignment (
+    partition_id bigint not null,
+    seq bigint not null,
+    next_xid xid8 not null,
+    open_xids xid8[] not null,
+    server_started timestamptz not null,
+    system_identifier bigint not null,
+    primary key (partition_id, seq)
+);
+
+create sequence pgq.staged_number as bigint;
+
+create type pgq._staged_since as (
+    seq bigint,
+    lowest bigint,
+    ids bigint array,
+    next_xid xid8,
+    open_xids xid8 array,
+    system_identifier bigint
+);
+
 -- ==== sql/
 
 comment on schema pgq is
@@ -330,6 +363,9 @@ were found; and what these stand for.';
 comment on column pgq.topic_info.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 
+comment on column pgq.topic_info.deferred is
+'Whether messages get their offsets not when they are published, but when somebody consumes.';
+
 comment on type pgq.publish_result is 'Where a message stands that was published, now or before.';
 
 comment on column pgq.publish_result.duplicate is
@@ -338,6 +374,10 @@ comment on column pgq.publish_result.duplicate is
 comment on column pgq.publish_batch_result.duplicate is
 'Whether they had been published before, with the same idempotency keys, and stand there since
 then.';
+
+comment on type pgq._staged_since is
+'Where the messages of a partition stand that were staged since offsets were given last: in rows
+whose partition_id is lowest or more, or one of ids; and what to note when they have theirs.';
 
 comment on column pgq.queue_info.archive is
 'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived
@@ -536,6 +576,36 @@ comment on column pgq.former_window.ends_at is
 
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
+
+comment on column pgq.topic.deferred is
+'Whether messages are staged when they are published, and get offsets when somebody consumes.';
+
+comment on column pgq.partition.deferred is
+'Whether messages are staged first; then only whoever gives them their offsets locks this row.';
+
+comment on column pgq.partition.left_segments is
+'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+
+comment on table pgq.assignment is
+'Up to where the staged messages of a partition have got their offsets.';
+
+comment on column pgq.assignment.partition_id is 'The partition.';
+
+comment on column pgq.assignment.seq is 'Rises by one each time.';
+
+comment on column pgq.assignment.next_xid is
+'What older transactions had published and committed is done.';
+
+comment on column pgq.assignment.open_xids is 'Older transactions that were still open.';
+
+comment on column pgq.assignment.server_started is
+'When the server was started. Only when this has changed, system_identifier is looked at.';
+
+comment on column pgq.assignment.system_identifier is
+'Which server it was. On another one, after a restore perhaps, ids of transactions mean nothing.';
+
+comment on sequence pgq.staged_number is
+'Numbers of publishing calls to deferred topics, in the order of the calls.';
 
 comment on column pgq.queue.archive is
 'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
@@ -2234,6 +2304,61 @@ comment on function pgq._place_keys(
 ) is
 'Notes what the keys stand for that this call has noted in these segments.';
 
+create function pgq._check_group(topic text, consumer_group text, partition integer)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+begin
+    select t.*
+    into target
+    from pgq.topic as t
+    where t.topic = _check_group.topic;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_check_group.topic);
+    end if;
+
+    if _check_group.consumer_group is null then
+        raise exception 'argument "consumer_group" must not be null'
+            using errcode = '22004';
+    end if;
+    if not exists (
+        select from pgq.consumer_group as g
+        where g.topic_id = target.topic_id
+            and g.consumer_group = _check_group.consumer_group
+    ) then
+        raise exception 'unknown consumer group "%" of topic "%"',
+            _check_group.consumer_group, _check_group.topic
+            using errcode = 'MQ003',
+                hint = 'Create it with pgq.create_group.';
+    end if;
+
+    if _check_group.partition is not null and not exists (
+        select from pgq.group_partition as l
+        where l.topic = _check_group.topic
+            and l.consumer_group = _check_group.consumer_group
+            and l.partition = _check_group.partition
+    ) then
+        perform pgq._fail_unknown_partition(
+            _check_group.topic, _check_group.partition, target.partitions
+        );
+    end if;
+
+    return target.deferred;
+end
+$$;
+
+revoke all on function pgq._check_group from public;
+
+comment on function pgq._check_group(text, text, integer) is
+'Raises what is wrong with the names of a topic (MQ001), a group (MQ003) or a partition (MQ007), if
+anything; says whether the topic is deferred.';
+
 create function pgq._check_topic_settings(
     partitions integer,
     retention interval,
@@ -2280,10 +2405,268 @@ select
     t.notify,
     t.created_at,
     t.updated_at,
-    t.idempotency_window
+    t.idempotency_window,
+    t.deferred
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
+$$;
+
+create or replace function pgq._enter_segment(topic text, state pgq._partition_state)
+returns pgq._partition_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    entered pgq._partition_state := _enter_segment.state;
+    class pgq.storage_class;
+    until timestamptz;
+    newest pgq._newest_message;
+begin
+    -- Again when the topic gets another class between two statements, and the one that it had goes
+    -- out of use.
+    while class.segment is null loop
+        select c.*
+        into class
+        from pgq.topic as t
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic = _enter_segment.topic;
+
+        if class.segment = entered.segment then
+            -- Kept open for longer, since it was empty. Without a lock: the class goes on no
+            -- earlier than this says, so if it does beside this call, the time is over by then.
+            until := pgq._segment_until(class);
+            if until > entered.segment_until then
+                update pgq.partition as p
+                set segment_until = until
+                where p.partition_id = entered.partition_id;
+                entered.segment_until := until;
+            end if;
+
+            return entered;
+        end if;
+
+        -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ
+        -- a class that went on since the snapshot raises 40001.
+        select c.*
+        into class
+        from pgq.storage_class as c
+        where c.storage_class_id = class.storage_class_id
+        for share;
+    end loop;
+
+    entered.segment := class.segment;
+    entered.segment_until := pgq._segment_until(class);
+
+    newest := pgq._newest(
+        entered.partition_id, (_enter_segment.state).segment, entered.segment_first_offset
+    );
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- The snapshot may be older than the newest message, and no index reaches over two
+        -- segments. So the next offset is tried out where that message would stand: a row that
+        -- this snapshot does not see raises 40001.
+        perform pgq._try_offset(
+            entered.partition_id,
+            (_enter_segment.state).segment,
+            coalesce(newest.log_offset + 1, entered.segment_first_offset)
+        );
+    end if;
+
+    entered.segment_first_offset := coalesce(newest.log_offset + 1, entered.segment_first_offset);
+    entered.segment_entered_at := greatest(newest.published_at, entered.segment_entered_at);
+
+    if class.retention is not null and newest.log_offset is not null then
+        -- What was stored without a retention is kept for the one that counts from now on.
+        insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+        select
+            entered.partition_id,
+            g.segment,
+            (_enter_segment.state).segment_first_offset,
+            newest.log_offset,
+            pgq._clock() + class.retention
+        from pgq.segment as g
+        inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+        where g.segment = (_enter_segment.state).segment
+            and c.retention is null
+        on conflict (partition_id, segment, first_offset) do update
+        set last_offset = excluded.last_offset;
+    end if;
+
+    update pgq.partition as p
+    set
+        segment = entered.segment,
+        segment_first_offset = entered.segment_first_offset,
+        segment_entered_at = entered.segment_entered_at,
+        segment_until = entered.segment_until,
+        left_segments = case
+            when p.deferred then array_append(
+                array_remove(p.left_segments, (_enter_segment.state).segment),
+                (_enter_segment.state).segment
+            )
+            else '{}'
+        end
+    where p.partition_id = entered.partition_id;
+
+    -- Who stages a message locks nothing, and may have read where it goes to before this change. So
+    -- this segment is closed no earlier than if it had been sealed by this transaction.
+    update pgq.segment as g
+    set
+        sealed_xid = pg_current_xact_id(),
+        horizon = null
+    from pgq.partition as p
+    where g.segment = (_enter_segment.state).segment
+        and g.state = 'sealed'
+        and p.partition_id = entered.partition_id
+        and p.deferred;
+
+    -- A segment that got no message of this partition leaves no range behind.
+    insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+    values (
+        entered.partition_id, entered.segment_first_offset, entered.segment, entered.partition_id
+    )
+    on conflict (partition_id, first_offset) do update set segment = excluded.segment;
+
+    return entered;
+end
+$$;
+
+create or replace function pgq._settle_partitions(topic_id bigint, max_partitions integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+    settled integer := 0;
+begin
+    for place in
+        select
+            p.partition_id,
+            t.topic,
+            row(
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.notify,
+                p.deferred
+            )::pgq._partition_state as state
+        from pgq.partition as p
+        inner join pgq.topic as t on t.topic_id = p.topic_id
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic_id = coalesce(_settle_partitions.topic_id, t.topic_id)
+            and (
+                p.segment <> c.segment
+                or p.partitions <> t.partitions
+                or p.notify <> t.notify
+            )
+        limit _settle_partitions.max_partitions
+        for no key update of p skip locked
+    loop
+        -- Its keys go by the row of partition 0, so this change comes for all at once. A new
+        -- statement: the topic may have been altered since this one looked.
+        update pgq.partition as p
+        set
+            partitions = t.partitions,
+            ring = pgq._free_ring(p.topic, p.partition, t.partitions),
+            notify = t.notify
+        from pgq.topic as t
+        where p.partition_id = place.partition_id
+            and t.topic_id = p.topic_id;
+
+        perform pgq._enter_segment(place.topic, place.state);
+        settled := settled + 1;
+    end loop;
+
+    return settled;
+end
+$$;
+
+create or replace function pgq._add_partitions(
+    topic pgq.topic,
+    class pgq.storage_class,
+    first_partition integer,
+    last_partition integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    with added as (
+        insert into pgq.partition (
+            topic_id,
+            partition,
+            partition_id,
+            topic,
+            partitions,
+            ring,
+            notify,
+            segment,
+            segment_first_offset,
+            segment_entered_at,
+            segment_until,
+            deferred
+        )
+        select
+            (_add_partitions.topic).topic_id,
+            n.number,
+            nextval('pgq.partition_id'),
+            (_add_partitions.topic).topic,
+            _add_partitions.last_partition + 1,
+            pgq._free_ring(
+                (_add_partitions.topic).topic, n.number, _add_partitions.last_partition + 1
+            ),
+            (_add_partitions.topic).notify,
+            (_add_partitions.class).segment,
+            1,
+            '-infinity',
+            pgq._segment_until(_add_partitions.class),
+            (_add_partitions.topic).deferred
+        from generate_series(
+            _add_partitions.first_partition, _add_partitions.last_partition
+        ) as n (number)
+        returning partition_id, segment, partition
+    ),
+
+    placed as (
+        insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+        select a.partition_id, 1, a.segment, a.partition_id
+        from added as a
+    ),
+
+    grouped as (
+        insert into pgq.group_partition (
+            group_id, partition, topic, consumer_group, partition_id, out_of_range
+        )
+        select
+            g.group_id,
+            a.partition,
+            (_add_partitions.topic).topic,
+            g.consumer_group,
+            a.partition_id,
+            g.out_of_range
+        from pgq.consumer_group as g
+        cross join added as a
+        where g.topic_id = (_add_partitions.topic).topic_id
+        returning group_id, partition
+    )
+
+    insert into pgq.group_position (
+        group_id, partition, seq, first_offset, next_offset, recorded_at
+    )
+    select g.group_id, g.partition, 1, 1, 1, pgq._clock()
+    from grouped as g;
+end
 $$;
 
 create function pgq.create_topic(
@@ -2293,7 +2676,8 @@ create function pgq.create_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    deferred boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -2327,6 +2711,7 @@ begin
     end if;
     settings.notify := coalesce(create_topic.notify, false);
     settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
+    settings.deferred := coalesce(create_topic.deferred, false);
     perform pgq._check_topic_settings(
         settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
@@ -2353,7 +2738,8 @@ begin
                 'retention', create_topic.retention,
                 'max_bytes', create_topic.max_bytes,
                 'notify', create_topic.notify,
-                'idempotency_window', create_topic.idempotency_window
+                'idempotency_window', create_topic.idempotency_window,
+                'deferred', create_topic.deferred
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -2370,7 +2756,8 @@ begin
         notify,
         created_at,
         updated_at,
-        idempotency_window
+        idempotency_window,
+        deferred
     )
     values (
         create_topic.topic,
@@ -2379,7 +2766,8 @@ begin
         settings.notify,
         pgq._clock(),
         pgq._clock(),
-        settings.idempotency_window
+        settings.idempotency_window,
+        settings.deferred
     )
     on conflict (topic) do nothing
     returning *
@@ -2396,7 +2784,8 @@ begin
             create_topic.max_bytes,
             create_topic.notify,
             create_topic.idempotency_window,
-            create_topic.no_limit
+            create_topic.no_limit,
+            create_topic.deferred
         ) as c;
         return;
     end if;
@@ -2418,7 +2807,7 @@ $$;
 revoke all on function pgq.create_topic from public;
 
 comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
+    text, integer, interval, bigint, boolean, interval, text[], boolean
 ) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
@@ -2429,7 +2818,10 @@ younger ones have at least so many bytes, so about a third more can be stored; b
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
 message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. deferred: a
+publish takes no lock and returns no offset, so that transactions may stay open for hours after it;
+messages get their offsets, in the order in which they are seen to be committed, when somebody
+consumes or calls assign_offsets; by default false; it cannot be changed later. Topics with
 one retention share their storage; use few different ones. So that it can be called at each start of
 an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
@@ -2556,12 +2948,806 @@ noted by a shorter one is forgotten when that ends. no_limit lifts settings: ret
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
+create or replace function pgq.drop_topic(topic text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+    group_ids bigint[];
+begin
+    -- Members that are consuming end first, while publishers still continue; those that come later
+    -- find nothing.
+    perform
+    from pgq.group_partition as l
+    where l.topic = drop_topic.topic collate "C"
+    order by l.consumer_group, l.partition
+    for update;
+
+    perform pgq._check_positions(drop_topic.topic collate "C", null);
+
+    target := pgq._lock_topic(drop_topic.topic collate "C");
+
+    if target.deferred then
+        -- So that they are found where nothing is emptied, too.
+        perform
+        from pgq._assign_all(target.topic, null, null)
+        where exists (
+            select
+            from pgq.storage_class as c
+            where c.storage_class_id = target.storage_class_id
+                and c.retention is null
+        );
+    end if;
+
+    group_ids := array(
+        select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
+    );
+    perform pgq._note_leftovers(target.topic_id, '0', true);
+
+    delete from pgq.assignment as a
+    using pgq.partition as p
+    where p.topic_id = target.topic_id
+        and a.partition_id = p.partition_id;
+
+    delete from pgq.topic as t
+    where t.topic_id = target.topic_id;
+
+    -- Only now: members that were consuming have ended, and noted their last position.
+    delete from pgq.group_position as j
+    where j.group_id = any(group_ids);
+end
+$$;
+
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
 It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
+
+create function pgq._lock_partition(
+    topic text,
+    partition integer,
+    key text,
+    may_stage boolean default false
+)
+returns pgq._partition_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._partition_state;
+    start_at integer;
+    partition_count integer;
+begin
+    if _lock_partition.partition is not null or _lock_partition.key is not null then
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            p.deferred
+        into state
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
+            and p.partition = coalesce(
+                _lock_partition.partition,
+                (
+                    select
+                        (hashtextextended(_lock_partition.key, 0) % q.partitions + q.partitions)
+                        % q.partitions
+                    from pgq.partition as q
+                    where q.topic = _lock_partition.topic
+                        and q.partition = 0
+                )
+            )
+            and not (p.deferred and _lock_partition.may_stage)
+        for no key update;
+    else
+        -- Any that is free, beginning where this session begins at this second.
+        start_at := pgq._ring();
+
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            p.deferred
+        into state
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
+            and not (p.deferred and _lock_partition.may_stage)
+        order by (start_at - p.ring + 1024) % 1024
+        limit 1
+        for no key update skip locked;
+
+        if state.partition is null then
+            select p.partitions, p.deferred
+            into partition_count, state.deferred
+            from pgq.partition as p
+            where p.topic = _lock_partition.topic
+                and p.partition = 0;
+
+            if state.deferred and _lock_partition.may_stage then
+                return null;
+            end if;
+
+            -- All are held: wait for the one that this session began with.
+            if partition_count is not null then
+                return pgq._lock_partition(
+                    _lock_partition.topic,
+                    start_at % partition_count,
+                    null,
+                    _lock_partition.may_stage
+                );
+            end if;
+        end if;
+    end if;
+
+    if state.partition is null then
+        perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
+        from pgq.topic as t
+        where t.topic = _lock_partition.topic
+            and _lock_partition.partition not between 0 and t.partitions - 1;
+
+        select t.deferred
+        into state.deferred
+        from pgq.topic as t
+        where t.topic = _lock_partition.topic;
+
+        if state.deferred and _lock_partition.may_stage then
+            return null;
+        end if;
+        if state.deferred is not null then
+            -- It was dropped and created again while this call waited for it.
+            return pgq._lock_partition(
+                _lock_partition.topic,
+                _lock_partition.partition,
+                _lock_partition.key,
+                _lock_partition.may_stage
+            );
+        end if;
+
+        perform pgq._fail_unknown_topic(_lock_partition.topic);
+    end if;
+
+    if state.segment_until <= pgq._clock() then
+        state := pgq._enter_segment(_lock_partition.topic, state);
+    end if;
+
+    if state.deferred then
+        -- What is appended directly comes behind all that was committed before.
+        perform pgq._assign(_lock_partition.topic, state, null);
+    end if;
+
+    return state;
+end
+$$;
+
+revoke all on function pgq._lock_partition from public;
+
+comment on function pgq._lock_partition(text, integer, text, boolean) is
+'Locks the partition that a message goes to until the transaction ends, and says where it stands.
+The named one, else the one of the key, else any that is free now. may_stage: null for a deferred
+topic, and nothing is locked; else what was staged for its partition gets offsets first. Raises
+MQ001, MQ007.';
+
+create or replace function pgq._publish_spread(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    keyless integer,
+    bodies bytea[]
+)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    state pgq._partition_state;
+    homes integer[];
+    fallback integer;
+    stamp timestamptz;
+    -- What was found of each partition, by its number, and the offset of each message.
+    newest pgq._newest_message;
+    first_offsets bigint[];
+    next_offsets bigint[];
+    ids bigint[];
+    segments integer[];
+    stamps timestamptz[];
+    offsets bigint[] := array_fill(
+        null::bigint, array[cardinality(coalesce(_publish_spread.payloads, '{}'))
+            + cardinality(coalesce(_publish_spread.bodies, '{}'))]
+    );
+    home integer;
+    leaf integer;
+    notify boolean;
+    locked integer := 0;
+    place integer := 0;
+begin
+    -- The rows are locked below, and looked at again.
+    select p.topic_id, p.partitions, p.deferred
+    into target
+    from pgq.partition as p
+    where p.topic = _publish_spread.topic
+        and p.partition = 0;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_publish_spread.topic);
+    end if;
+
+    -- A bulk write, which says where messages without a key go, is appended directly.
+    if target.deferred and _publish_spread.keyless is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._stage_batch(
+            _publish_spread.topic,
+            _publish_spread.payloads,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            _publish_spread.partition,
+            _publish_spread.bodies
+        ) as s;
+        return;
+    end if;
+
+    -- Messages without a key go where the caller says, or where one with a key goes, or else where
+    -- there is room: taking a free partition besides the keyed ones would break the order in which
+    -- locks are taken.
+    fallback := coalesce(
+        _publish_spread.partition,
+        _publish_spread.keyless,
+        (
+            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+            from unnest(_publish_spread.keys) as k (key)
+            where k.key is not null
+            limit 1
+        )
+    );
+    if fallback is null or _publish_spread.partition is not null then
+        state := pgq._lock_partition(_publish_spread.topic, fallback, null);
+        fallback := state.partition;
+    end if;
+
+    select array_agg(
+        case
+            when _publish_spread.partition is not null or k.key is null then fallback
+            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+        end
+        order by k.position
+    )
+    into homes
+    from (
+        select
+            generate_series(
+                1,
+                coalesce(
+                    cardinality(_publish_spread.payloads), cardinality(_publish_spread.bodies)
+                )
+            ) as position,
+            unnest(_publish_spread.keys) as key
+    ) as k;
+
+    for state in
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            p.deferred
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = any(homes)
+        order by p.partition
+        for no key update
+    loop
+        stamp := pgq._clock();
+        if state.segment_until <= stamp then
+            state := pgq._enter_segment(_publish_spread.topic, state);
+        end if;
+        if state.deferred then
+            perform pgq._assign(_publish_spread.topic, state, null);
+        end if;
+
+        -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+        first_offsets[state.partition] := coalesce(
+            newest.log_offset + 1, state.segment_first_offset
+        );
+        ids[state.partition] := state.partition_id;
+        segments[state.partition] := state.segment;
+        stamps[state.partition] := greatest(
+            stamp, newest.published_at, state.segment_entered_at
+        );
+        notify := state.notify;
+        locked := locked + 1;
+    end loop;
+
+    if locked < (select count(distinct h) from unnest(homes) as h) then
+        -- The topic was dropped while this call waited, and perhaps created again.
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._publish_spread(
+            _publish_spread.topic,
+            _publish_spread.payloads,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            _publish_spread.partition,
+            _publish_spread.keyless,
+            _publish_spread.bodies
+        ) as s;
+        return;
+    end if;
+
+    next_offsets := first_offsets;
+
+    -- In a loop: it takes less time than a window function, which has to sort the messages.
+    foreach home in array homes loop
+        place := place + 1;
+        offsets[place] := next_offsets[home];
+        next_offsets[home] := next_offsets[home] + 1;
+    end loop;
+
+    -- Usually there is one segment.
+    for leaf in
+        select distinct g.segment
+        from unnest(segments) as g (segment)
+        where g.segment is not null
+    loop
+        if leaf = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                b.log_offset,
+                (stamps)[b.home],
+                0,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    unnest(homes) as home,
+                    unnest(offsets) as log_offset,
+                    unnest(_publish_spread.keys) as key,
+                    unnest(_publish_spread.headers) as header,
+                    unnest(_publish_spread.payloads) as payload,
+                    unnest(_publish_spread.bodies) as body
+            ) as b
+            where (segments)[b.home] = 0;
+        elsif leaf = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                b.log_offset,
+                (stamps)[b.home],
+                1,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    unnest(homes) as home,
+                    unnest(offsets) as log_offset,
+                    unnest(_publish_spread.keys) as key,
+                    unnest(_publish_spread.headers) as header,
+                    unnest(_publish_spread.payloads) as payload,
+                    unnest(_publish_spread.bodies) as body
+            ) as b
+            where (segments)[b.home] = 1;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    b.log_offset,
+                    (stamps)[b.home],
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        unnest(homes) as home,
+                        unnest(offsets) as log_offset,
+                        unnest(_publish_spread.keys) as key,
+                        unnest(_publish_spread.headers) as header,
+                        unnest(_publish_spread.payloads) as payload,
+                        unnest(_publish_spread.bodies) as body
+                ) as b
+                where (segments)[b.home] = 2;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    b.log_offset,
+                    (stamps)[b.home],
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        unnest(homes) as home,
+                        unnest(offsets) as log_offset,
+                        unnest(_publish_spread.keys) as key,
+                        unnest(_publish_spread.headers) as header,
+                        unnest(_publish_spread.payloads) as payload,
+                        unnest(_publish_spread.bodies) as body
+                ) as b
+                where (segments)[b.home] = 3;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        4,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 4;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        5,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 5;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        6,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 6;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        b.log_offset,
+                        (stamps)[b.home],
+                        7,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            unnest(homes) as home,
+                            unnest(offsets) as log_offset,
+                            unnest(_publish_spread.keys) as key,
+                            unnest(_publish_spread.headers) as header,
+                            unnest(_publish_spread.payloads) as payload,
+                            unnest(_publish_spread.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 7;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 8;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 9;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 10;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 11;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 12;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 13;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 14;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            b.log_offset,
+                            (stamps)[b.home],
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                unnest(homes) as home,
+                                unnest(offsets) as log_offset,
+                                unnest(_publish_spread.keys) as key,
+                                unnest(_publish_spread.headers) as header,
+                                unnest(_publish_spread.payloads) as payload,
+                                unnest(_publish_spread.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 15;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    ($1)[b.home],
+                    b.log_offset,
+                    ($2)[b.home],
+                    %1$s,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        unnest($3) as home,
+                        unnest($4) as log_offset,
+                        unnest($5) as key,
+                        unnest($6) as header,
+                        unnest($7) as payload,
+                        unnest($8) as body
+                ) as b
+                where ($9)[b.home] = %1$s
+            $leaf$, leaf)
+            using ids, stamps, homes, offsets, _publish_spread.keys, _publish_spread.headers, _publish_spread.payloads, _publish_spread.bodies, segments;
+        end if;
+    end loop;
+
+    return query
+    select g.partition, first_offsets[g.partition], next_offsets[g.partition] - 1
+    from generate_subscripts(first_offsets, 1) as g (partition)
+    where first_offsets[g.partition] is not null
+    order by g.partition;
+
+    if notify then
+        perform pg_notify('pgq_topic', _publish_spread.topic);
+    end if;
+end
+$$;
 
 create function pgq._publish_keyed(
     topic text,
@@ -2870,7 +4056,22 @@ begin
         return;
     end if;
 
-    state := pgq._lock_partition(publish_batch.topic collate "C", publish_batch.partition, null);
+    state := pgq._lock_partition(
+        publish_batch.topic collate "C", publish_batch.partition, null, true
+    );
+    if state.partition is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset, false
+        from pgq._stage_batch(
+            publish_batch.topic collate "C",
+            publish_batch.payloads,
+            publish_batch.keys,
+            publish_batch.headers,
+            publish_batch.partition,
+            publish_batch.bodies
+        ) as s;
+        return;
+    end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
@@ -3290,7 +4491,8 @@ partition of its key; without keys, all go to one partition that is free. In eac
 stand in the order of the array. The partitions are locked for other publishers until the
 transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
 before, see publish, or stands further in front in the array, is not written; rows with duplicate =
-true say where such ones stand. An empty array writes nothing.
+true say where such ones stand. An empty array writes nothing. In a deferred topic nothing is
+locked, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
 or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
@@ -3319,6 +4521,7 @@ as $$
 declare
     place integer;
     home_id bigint;
+    xid bigint;
     leaf integer;
     first_offset bigint;
     entered_at timestamptz;
@@ -3333,39 +4536,368 @@ begin
         or publish.headers is not null
         or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        or publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
     then
-        perform pgq._check_content(publish.payload, publish.headers, publish.body);
+        if (publish.payload is null) = (publish.body is null)
+            or publish.headers is not null
+            or publish.idempotency_key is not null
+            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        then
+            perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
-        if publish.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(
-                'idempotency_key', array[publish.idempotency_key collate "C"], 1
-            );
-            return query
-            select k.partition, k.log_offset, k.duplicate
-            from pgq._publish_keyed(
-                publish.topic collate "C",
-                case when publish.payload is not null then array[publish.payload] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition,
-                array[publish.idempotency_key],
-                case when publish.body is not null then array[publish.body] end
-            ) as k;
-            return;
+            if publish.idempotency_key is not null then
+                perform pgq._check_idempotency_keys(
+                    'idempotency_key', array[publish.idempotency_key collate "C"], 1
+                );
+                return query
+                select k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish.topic collate "C",
+                    case when publish.payload is not null then array[publish.payload] end,
+                    array[publish.key],
+                    array[publish.headers],
+                    publish.partition,
+                    array[publish.idempotency_key],
+                    case when publish.body is not null then array[publish.body] end
+                ) as k;
+                return;
+            end if;
+
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => publish.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
+                return;
+            end if;
         end if;
 
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            return query
-            select b.partition, b.first_offset, b.duplicate
-            from pgq.publish_batch(
-                topic => publish.topic,
-                payloads => case when publish.payload is not null then array[publish.payload] end,
-                keys => array[publish.key],
-                headers => array[publish.headers],
-                partition => publish.partition,
-                bodies => case when publish.body is not null then array[publish.body] end
-            ) as b;
-            return;
+        -- The topic that this session last found to be deferred: a hint, which saves a statement
+        -- that would lock. The transaction id comes first, and the segment is read only then: see
+        -- _close_segments.
+        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true) then
+            xid := pg_current_xact_id()::text::bigint;
+
+            if publish.partition is null and publish.key is null then
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.notify,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, notify, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.ring <= pgq._ring()
+                    and p.deferred
+                order by p.ring desc
+                limit 1;
+            else
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.notify,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, notify, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = coalesce(
+                        publish.partition,
+                        (
+                            select
+                                (hashtextextended(publish.key collate "C", 0) % q.partitions
+                                    + q.partitions)
+                                % q.partitions
+                            from pgq.partition as q
+                            where q.topic = publish.topic collate "C"
+                                and q.partition = 0
+                        )
+                    )
+                    and p.deferred;
+            end if;
+
+            if home_id is not null then
+                if leaf = 0 then
+                    insert into pgq.message_0 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        first_offset,
+                        pgq._clock(),
+                        0,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                elsif leaf = 1 then
+                    insert into pgq.message_1 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        first_offset,
+                        pgq._clock(),
+                        1,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                elsif leaf <= 3 then
+                    if leaf <= 2 then
+                        insert into pgq.message_2 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            first_offset,
+                            pgq._clock(),
+                            2,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        insert into pgq.message_3 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            first_offset,
+                            pgq._clock(),
+                            3,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                elsif leaf <= 7 then
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            insert into pgq.message_4 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                4,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        else
+                            insert into pgq.message_5 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                5,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            insert into pgq.message_6 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                6,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        else
+                            insert into pgq.message_7 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                7,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        end if;
+                    end if;
+                elsif leaf <= 15 then
+                    if leaf <= 11 then
+                        if leaf <= 9 then
+                            if leaf <= 8 then
+                                insert into pgq.message_8 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    8,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_9 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    9,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        else
+                            if leaf <= 10 then
+                                insert into pgq.message_10 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    10,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_11 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    11,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 13 then
+                            if leaf <= 12 then
+                                insert into pgq.message_12 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    12,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_13 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    13,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        else
+                            if leaf <= 14 then
+                                insert into pgq.message_14 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    14,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_15 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    15,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        end if;
+                    end if;
+                else
+                    execute format($leaf$
+                        insert into pgq.message_%1$s (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            $1,
+                            $2,
+                            pgq._clock(),
+                            %1$s,
+                            $3,
+                            $4,
+                            $5,
+                            $6
+                        )
+                    $leaf$, leaf)
+                    using home_id, first_offset, publish.key, publish.headers, publish.payload, publish.body;
+                end if;
+
+                if notify then
+                    perform pg_notify('pgq_topic', publish.topic);
+                end if;
+                published.duplicate := false;
+                return next published;
+                return;
+            end if;
         end if;
     end if;
 
@@ -3395,6 +4927,7 @@ begin
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.ring <= place
+            and not p.deferred
         order by p.ring desc
         limit 1
         for no key update skip locked;
@@ -3430,10 +4963,38 @@ begin
                         and q.partition = 0
                 )
             )
+            and not p.deferred
         for no key update;
     end if;
 
     if (until > pgq._clock() and not notify) is not true then
+        if home_id is null
+            and publish.topic collate "C" is distinct from
+            current_setting('pgq.deferred_topic', true)
+        then
+            -- No partition is free, or the topic is deferred: then it is not looked at again as
+            -- long as this session publishes to it.
+            perform set_config('pgq.deferred_topic', p.topic, false)
+            from pgq.partition as p
+            where p.topic = publish.topic collate "C"
+                and p.partition = 0
+                and p.deferred;
+
+            if found then
+                return query
+                select s.*
+                from pgq.publish(
+                    topic => publish.topic,
+                    payload => publish.payload,
+                    key => publish.key,
+                    headers => publish.headers,
+                    partition => publish.partition,
+                    body => publish.body
+                ) as s;
+                return;
+            end if;
+        end if;
+
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
@@ -3853,10 +5414,1876 @@ locked for other publishers until the transaction ends: publish last, or commit 
 idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
 whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
 whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
-a transaction that is publishing that message.
+a transaction that is publishing that message. In a deferred topic nothing is locked, and log_offset
+is null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
 content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
 COMMITTED when another transaction was first (try again).';
+
+create function pgq._staged_since(partition_id bigint)
+returns pgq._staged_since
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    noted pgq.assignment;
+    since pgq._staged_since;
+    snapshot pg_snapshot := pg_current_snapshot();
+    -- Ids of transactions count modulo 2^40 here; higher bits would meet those of the partition.
+    slots bigint := 1099511627776;
+    next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
+    own_xid bigint := pg_current_xact_id_if_assigned()::text::bigint;
+begin
+    select a.*
+    into noted
+    from pgq.assignment as a
+    where a.partition_id = _staged_since.partition_id
+    order by a.seq desc
+    limit 1;
+
+    since.seq := coalesce(noted.seq, 0);
+    since.lowest := _staged_since.partition_id << 40;
+    since.ids := '{}';
+    since.system_identifier := case
+        when noted.server_started = pg_postmaster_start_time() then noted.system_identifier
+        else (select c.system_identifier from pg_control_system() as c)
+    end;
+    if noted.system_identifier = since.system_identifier
+        and noted.next_xid::text::bigint / slots = next_xid / slots
+        and noted.next_xid::text::bigint <= next_xid
+    then
+        since.lowest := since.lowest + noted.next_xid::text::bigint % slots;
+        -- Those that have ended since.
+        since.ids := array(
+            select (_staged_since.partition_id << 40) + x.xid::text::bigint % slots
+            from unnest(noted.open_xids) as x (xid)
+            where pg_visible_in_snapshot(x.xid, snapshot)
+        );
+    end if;
+
+    -- This transaction may publish more.
+    since.next_xid := next_xid::text::xid8;
+    since.open_xids := array(
+        select x.xid
+        from pg_snapshot_xip(snapshot) as x (xid)
+    ) || case when own_xid < next_xid then array[own_xid::text::xid8] else '{}' end;
+    return since;
+end
+$$;
+
+revoke all on function pgq._staged_since from public;
+
+comment on function pgq._staged_since(bigint) is
+'Where to look for what was staged for a partition and has no offsets yet. The partition_id of a
+staged message is that of its partition times 2^40, plus the id of the transaction. That this leads
+to them in few steps is all that it is for: what is found there has no offset, whatever else is
+true. So it does no harm to look too far back.';
+
+create function pgq._has_staged(partition_id bigint, segment integer, since pgq._staged_since)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    lowest bigint := (_has_staged.since).lowest;
+    above bigint := (_has_staged.partition_id + 1) << 40;
+    ids bigint[] := (_has_staged.since).ids;
+    is_there boolean;
+begin
+    if _has_staged.segment = 0 then
+        select
+            exists (
+                select
+                from pgq.message_0 as m
+                where m.partition_id >= lowest
+                    and m.partition_id < above
+            )
+            or exists (
+                select
+                from unnest(ids) as i (id)
+                inner join pgq.message_0 as m on m.partition_id = i.id
+            )
+        into is_there;
+    elsif _has_staged.segment = 1 then
+        select
+            exists (
+                select
+                from pgq.message_1 as m
+                where m.partition_id >= lowest
+                    and m.partition_id < above
+            )
+            or exists (
+                select
+                from unnest(ids) as i (id)
+                inner join pgq.message_1 as m on m.partition_id = i.id
+            )
+        into is_there;
+    elsif _has_staged.segment <= 3 then
+        if _has_staged.segment <= 2 then
+            select
+                exists (
+                    select
+                    from pgq.message_2 as m
+                    where m.partition_id >= lowest
+                        and m.partition_id < above
+                )
+                or exists (
+                    select
+                    from unnest(ids) as i (id)
+                    inner join pgq.message_2 as m on m.partition_id = i.id
+                )
+            into is_there;
+        else
+            select
+                exists (
+                    select
+                    from pgq.message_3 as m
+                    where m.partition_id >= lowest
+                        and m.partition_id < above
+                )
+                or exists (
+                    select
+                    from unnest(ids) as i (id)
+                    inner join pgq.message_3 as m on m.partition_id = i.id
+                )
+            into is_there;
+        end if;
+    elsif _has_staged.segment <= 7 then
+        if _has_staged.segment <= 5 then
+            if _has_staged.segment <= 4 then
+                select
+                    exists (
+                        select
+                        from pgq.message_4 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_4 as m on m.partition_id = i.id
+                    )
+                into is_there;
+            else
+                select
+                    exists (
+                        select
+                        from pgq.message_5 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_5 as m on m.partition_id = i.id
+                    )
+                into is_there;
+            end if;
+        else
+            if _has_staged.segment <= 6 then
+                select
+                    exists (
+                        select
+                        from pgq.message_6 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_6 as m on m.partition_id = i.id
+                    )
+                into is_there;
+            else
+                select
+                    exists (
+                        select
+                        from pgq.message_7 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_7 as m on m.partition_id = i.id
+                    )
+                into is_there;
+            end if;
+        end if;
+    elsif _has_staged.segment <= 15 then
+        if _has_staged.segment <= 11 then
+            if _has_staged.segment <= 9 then
+                if _has_staged.segment <= 8 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_8 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_8 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_9 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_9 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                end if;
+            else
+                if _has_staged.segment <= 10 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_10 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_10 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_11 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_11 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                end if;
+            end if;
+        else
+            if _has_staged.segment <= 13 then
+                if _has_staged.segment <= 12 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_12 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_12 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_13 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_13 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                end if;
+            else
+                if _has_staged.segment <= 14 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_14 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_14 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_15 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_15 as m on m.partition_id = i.id
+                        )
+                    into is_there;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select
+                exists (
+                    select
+                    from pgq.message_%1$s as m
+                    where m.partition_id >= $1
+                        and m.partition_id < $2
+                )
+                or exists (
+                    select
+                    from unnest($3) as i (id)
+                    inner join pgq.message_%1$s as m on m.partition_id = i.id
+                )
+        $leaf$, _has_staged.segment)
+        into is_there
+        using lowest, above, ids;
+    end if;
+
+    return is_there;
+end
+$$;
+
+revoke all on function pgq._has_staged from public;
+
+comment on function pgq._has_staged(bigint, integer, pgq._staged_since) is
+'Whether a segment has messages of a partition that were staged and committed, and have no offsets
+yet.';
+
+create function pgq._stage_batch(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    bodies bytea[]
+)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    size integer := coalesce(
+        cardinality(_stage_batch.payloads), cardinality(_stage_batch.bodies)
+    );
+    -- The transaction id first, and the segments only then: see _close_segments.
+    slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
+    first_number bigint := nextval('pgq.staged_number') << 20;
+    start_at integer := pgq._ring();
+    looked boolean := false;
+    target record;
+    place record;
+    fallback integer;
+    homes integer[];
+    ids bigint[];
+    segments integer[];
+    found_homes integer := 0;
+    notify boolean;
+    leaf integer;
+begin
+    if size > 1048576 then
+        raise exception 'a batch for a deferred topic must have at most 1048576 messages'
+            using errcode = '22023';
+    end if;
+
+    select p.topic_id, p.partitions
+    into target
+    from pgq.partition as p
+    where p.topic = _stage_batch.topic
+        and p.partition = 0;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_stage_batch.topic);
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show segments that are gone; then 40001. The locks are undone:
+        -- nobody is to wait for those who stage messages.
+        begin
+            perform
+            from pgq.partition as p
+            where p.topic_id = target.topic_id
+            order by p.partition
+            for share;
+            looked := true;
+            raise exception 'these locks are not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+    end if;
+
+    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    fallback := coalesce(
+        _stage_batch.partition,
+        (
+            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+            from unnest(_stage_batch.keys) as k (key)
+            where k.key is not null
+            limit 1
+        ),
+        (
+            select p.partition
+            from pgq.partition as p
+            where p.topic_id = target.topic_id
+                and p.ring <= start_at
+            order by p.ring desc
+            limit 1
+        )
+    );
+
+    select array_agg(
+        case
+            when _stage_batch.partition is not null or k.key is null then fallback
+            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+        end
+        order by k.position
+    )
+    into homes
+    from (
+        select
+            generate_series(1, size) as position,
+            unnest(_stage_batch.keys) as key
+    ) as k;
+
+    for place in
+        select p.partition, p.partition_id, p.segment, p.notify
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = any(homes)
+    loop
+        ids[place.partition] := (place.partition_id << 40) + slot;
+        segments[place.partition] := place.segment;
+        notify := place.notify;
+        found_homes := found_homes + 1;
+    end loop;
+
+    if found_homes < (select count(distinct h) from unnest(homes) as h) then
+        -- The topic was dropped meanwhile, and perhaps created again.
+        perform pgq._fail_unknown_topic(_stage_batch.topic);
+    end if;
+
+    for leaf in
+        select distinct g.segment
+        from unnest(segments) as g (segment)
+        where g.segment is not null
+    loop
+        if leaf = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                first_number + b.place,
+                pgq._clock(),
+                0,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(0, size - 1) as place,
+                    unnest(homes) as home,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b
+            where (segments)[b.home] = 0;
+        elsif leaf = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                first_number + b.place,
+                pgq._clock(),
+                1,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(0, size - 1) as place,
+                    unnest(homes) as home,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b
+            where (segments)[b.home] = 1;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    first_number + b.place,
+                    pgq._clock(),
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, size - 1) as place,
+                        unnest(homes) as home,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b
+                where (segments)[b.home] = 2;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    first_number + b.place,
+                    pgq._clock(),
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, size - 1) as place,
+                        unnest(homes) as home,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b
+                where (segments)[b.home] = 3;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        pgq._clock(),
+                        4,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 4;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        pgq._clock(),
+                        5,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 5;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        pgq._clock(),
+                        6,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 6;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        pgq._clock(),
+                        7,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 7;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 8;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 9;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 10;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 11;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 12;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 13;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 14;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            pgq._clock(),
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 15;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    ($1)[b.home],
+                    $2 + b.place,
+                    pgq._clock(),
+                    %1$s,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, $3 - 1) as place,
+                        unnest($4) as home,
+                        unnest($5) as key,
+                        unnest($6) as header,
+                        unnest($7) as payload,
+                        unnest($8) as body
+                ) as b
+                where ($9)[b.home] = %1$s
+            $leaf$, leaf)
+            using ids, first_number, size, homes, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies, segments;
+        end if;
+    end loop;
+
+    if notify then
+        perform pg_notify('pgq_topic', _stage_batch.topic);
+    end if;
+
+    return query
+    select g.partition, null::bigint, null::bigint
+    from generate_subscripts(ids, 1) as g (partition)
+    where ids[g.partition] is not null
+    order by g.partition;
+end
+$$;
+
+revoke all on function pgq._stage_batch from public;
+
+comment on function pgq._stage_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+'The part of publish_batch that knows deferred topics: stores messages that get their offsets later.
+Each has the number of the call, times 2^20, plus its place in the batch: see _staged_since.';
+
+create function pgq._assign_across(
+    state pgq._partition_state,
+    left_segments integer[],
+    since pgq._staged_since,
+    before_first bigint,
+    stamp timestamptz,
+    max_messages bigint
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    home integer := (_assign_across.state).segment;
+    leaves integer[] := array(
+        select distinct s.segment
+        from unnest(_assign_across.left_segments || home) as s (segment)
+    );
+    statement text;
+    moved bigint;
+begin
+    -- In the order of the numbers across all of them. A message goes to where the partition writes
+    -- to now.
+    select format(
+        'with staged as materialized (%s),
+        ranked as materialized (
+            select s.leaf, s.place, $4 + row_number() over (order by s.number) as log_offset
+            from staged as s
+            order by s.number
+            limit $6
+        ),
+        %s
+        moved as (
+            update pgq.message_%s as m
+            set partition_id = $1, log_offset = r.log_offset, published_at = $5
+            from ranked as r
+            where r.leaf = %3$s and m.ctid = r.place
+        )
+        select count(*) from ranked',
+        string_agg(
+            format(
+                'select %1$s as leaf, k.ctid as place, k.log_offset as number
+                from pgq.message_%1$s as k
+                where k.partition_id >= $2 and k.partition_id < ($1 + 1) << 40
+                union all
+                select %1$s, k.ctid, k.log_offset
+                from unnest($3) as i (id)
+                inner join pgq.message_%1$s as k on k.partition_id = i.id',
+                l.leaf
+            ),
+            ' union all '
+        ),
+        string_agg(
+            format(
+                'gone_%1$s as (
+                    delete from pgq.message_%1$s as m
+                    using ranked as r
+                    where r.leaf = %1$s and m.ctid = r.place
+                    returning r.log_offset, m.key, m.headers, m.payload, m.body
+                ),
+                come_%1$s as (
+                    insert into pgq.message_%2$s (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select $1, g.log_offset, $5, %2$s, g.key, g.headers, g.payload, g.body
+                    from gone_%1$s as g
+                ),',
+                l.leaf,
+                home
+            ),
+            ' '
+        ) filter (where l.leaf <> home),
+        home
+    )
+    into statement
+    from unnest(leaves) as l (leaf);
+
+    execute statement
+    into moved
+    using
+        (_assign_across.state).partition_id,
+        (_assign_across.since).lowest,
+        (_assign_across.since).ids,
+        _assign_across.before_first,
+        _assign_across.stamp,
+        _assign_across.max_messages;
+    return moved;
+end
+$$;
+
+revoke all on function pgq._assign_across from public;
+
+comment on function pgq._assign_across(
+    pgq._partition_state, integer[], pgq._staged_since, bigint, timestamptz, bigint
+) is
+'What _assign does as long as staged messages may stand in segments that the partition has left;
+returns how many got offsets.';
+
+create function pgq._assign(topic text, state pgq._partition_state, max_messages bigint)
+returns pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    home_id bigint := (_assign.state).partition_id;
+    since pgq._staged_since := pgq._staged_since(home_id);
+    lowest bigint := since.lowest;
+    above bigint := (home_id + 1) << 40;
+    ids bigint[] := since.ids;
+    most bigint := _assign.max_messages;
+    left_segments integer[];
+    newest pgq._newest_message;
+    stamp timestamptz;
+    before_first bigint;
+    moved bigint;
+    server_started timestamptz := pg_postmaster_start_time();
+    system_identifier bigint := since.system_identifier;
+begin
+    select p.left_segments
+    into left_segments
+    from pgq.partition as p
+    where p.partition_id = home_id;
+
+    -- The caller has locked the partition, so nobody else gives out offsets now.
+    newest := pgq._newest(home_id, (_assign.state).segment, (_assign.state).segment_first_offset);
+    before_first := coalesce(newest.log_offset, (_assign.state).segment_first_offset - 1);
+    stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
+
+    if left_segments = '{}' then
+        -- A row is moved to its place, by an update: what is stored out of line stays where it is.
+        if (_assign.state).segment = 0 then
+            update pgq.message_0 as m
+            set
+                partition_id = home_id,
+                log_offset = r.log_offset,
+                published_at = stamp
+            from (
+                select q.place, before_first + row_number() over (order by q.number) as log_offset
+                from (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_0 as k
+                    where k.partition_id >= lowest
+                        and k.partition_id < above
+                    union all
+                    select k.ctid, k.log_offset
+                    from unnest(ids) as i (id)
+                    inner join pgq.message_0 as k on k.partition_id = i.id
+                ) as q
+                order by q.number
+                limit most
+            ) as r
+            where m.ctid = r.place;
+        elsif (_assign.state).segment = 1 then
+            update pgq.message_1 as m
+            set
+                partition_id = home_id,
+                log_offset = r.log_offset,
+                published_at = stamp
+            from (
+                select q.place, before_first + row_number() over (order by q.number) as log_offset
+                from (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_1 as k
+                    where k.partition_id >= lowest
+                        and k.partition_id < above
+                    union all
+                    select k.ctid, k.log_offset
+                    from unnest(ids) as i (id)
+                    inner join pgq.message_1 as k on k.partition_id = i.id
+                ) as q
+                order by q.number
+                limit most
+            ) as r
+            where m.ctid = r.place;
+        elsif (_assign.state).segment <= 3 then
+            if (_assign.state).segment <= 2 then
+                update pgq.message_2 as m
+                set
+                    partition_id = home_id,
+                    log_offset = r.log_offset,
+                    published_at = stamp
+                from (
+                    select q.place, before_first + row_number() over (order by q.number) as log_offset
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_2 as k
+                        where k.partition_id >= lowest
+                            and k.partition_id < above
+                        union all
+                        select k.ctid, k.log_offset
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_2 as k on k.partition_id = i.id
+                    ) as q
+                    order by q.number
+                    limit most
+                ) as r
+                where m.ctid = r.place;
+            else
+                update pgq.message_3 as m
+                set
+                    partition_id = home_id,
+                    log_offset = r.log_offset,
+                    published_at = stamp
+                from (
+                    select q.place, before_first + row_number() over (order by q.number) as log_offset
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_3 as k
+                        where k.partition_id >= lowest
+                            and k.partition_id < above
+                        union all
+                        select k.ctid, k.log_offset
+                        from unnest(ids) as i (id)
+                        inner join pgq.message_3 as k on k.partition_id = i.id
+                    ) as q
+                    order by q.number
+                    limit most
+                ) as r
+                where m.ctid = r.place;
+            end if;
+        elsif (_assign.state).segment <= 7 then
+            if (_assign.state).segment <= 5 then
+                if (_assign.state).segment <= 4 then
+                    update pgq.message_4 as m
+                    set
+                        partition_id = home_id,
+                        log_offset = r.log_offset,
+                        published_at = stamp
+                    from (
+                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_4 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select k.ctid, k.log_offset
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_4 as k on k.partition_id = i.id
+                        ) as q
+                        order by q.number
+                        limit most
+                    ) as r
+                    where m.ctid = r.place;
+                else
+                    update pgq.message_5 as m
+                    set
+                        partition_id = home_id,
+                        log_offset = r.log_offset,
+                        published_at = stamp
+                    from (
+                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_5 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select k.ctid, k.log_offset
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_5 as k on k.partition_id = i.id
+                        ) as q
+                        order by q.number
+                        limit most
+                    ) as r
+                    where m.ctid = r.place;
+                end if;
+            else
+                if (_assign.state).segment <= 6 then
+                    update pgq.message_6 as m
+                    set
+                        partition_id = home_id,
+                        log_offset = r.log_offset,
+                        published_at = stamp
+                    from (
+                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_6 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select k.ctid, k.log_offset
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_6 as k on k.partition_id = i.id
+                        ) as q
+                        order by q.number
+                        limit most
+                    ) as r
+                    where m.ctid = r.place;
+                else
+                    update pgq.message_7 as m
+                    set
+                        partition_id = home_id,
+                        log_offset = r.log_offset,
+                        published_at = stamp
+                    from (
+                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_7 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select k.ctid, k.log_offset
+                            from unnest(ids) as i (id)
+                            inner join pgq.message_7 as k on k.partition_id = i.id
+                        ) as q
+                        order by q.number
+                        limit most
+                    ) as r
+                    where m.ctid = r.place;
+                end if;
+            end if;
+        elsif (_assign.state).segment <= 15 then
+            if (_assign.state).segment <= 11 then
+                if (_assign.state).segment <= 9 then
+                    if (_assign.state).segment <= 8 then
+                        update pgq.message_8 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_8 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_8 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    else
+                        update pgq.message_9 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_9 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_9 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    end if;
+                else
+                    if (_assign.state).segment <= 10 then
+                        update pgq.message_10 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_10 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_10 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    else
+                        update pgq.message_11 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_11 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_11 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    end if;
+                end if;
+            else
+                if (_assign.state).segment <= 13 then
+                    if (_assign.state).segment <= 12 then
+                        update pgq.message_12 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_12 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_12 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    else
+                        update pgq.message_13 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_13 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_13 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    end if;
+                else
+                    if (_assign.state).segment <= 14 then
+                        update pgq.message_14 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_14 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_14 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    else
+                        update pgq.message_15 as m
+                        set
+                            partition_id = home_id,
+                            log_offset = r.log_offset,
+                            published_at = stamp
+                        from (
+                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_15 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select k.ctid, k.log_offset
+                                from unnest(ids) as i (id)
+                                inner join pgq.message_15 as k on k.partition_id = i.id
+                            ) as q
+                            order by q.number
+                            limit most
+                        ) as r
+                        where m.ctid = r.place;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                update pgq.message_%1$s as m
+                set
+                    partition_id = $1,
+                    log_offset = r.log_offset,
+                    published_at = $2
+                from (
+                    select q.place, $3 + row_number() over (order by q.number) as log_offset
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_%1$s as k
+                        where k.partition_id >= $4
+                            and k.partition_id < $5
+                        union all
+                        select k.ctid, k.log_offset
+                        from unnest($6) as i (id)
+                        inner join pgq.message_%1$s as k on k.partition_id = i.id
+                    ) as q
+                    order by q.number
+                    limit $7
+                ) as r
+                where m.ctid = r.place
+            $leaf$, (_assign.state).segment)
+            using home_id, stamp, before_first, lowest, above, ids, most;
+        end if;
+        get diagnostics moved = row_count;
+    else
+        moved := pgq._assign_across(
+            _assign.state, left_segments, since, before_first, stamp, most
+        );
+    end if;
+
+    -- What found nothing is not noted, unless it had to look for many.
+    if moved > 0 or cardinality(ids) > 100 then
+        if moved = most then
+            -- There may be more: the next one begins where this one began.
+            select a.next_xid, a.open_xids, a.server_started, a.system_identifier
+            into since.next_xid, since.open_xids, server_started, system_identifier
+            from pgq.assignment as a
+            where a.partition_id = home_id
+                and a.seq = since.seq;
+        end if;
+
+        insert into pgq.assignment (
+            partition_id, seq, next_xid, open_xids, server_started, system_identifier
+        )
+        values (
+            home_id,
+            since.seq + 1,
+            coalesce(since.next_xid, '0'),
+            coalesce(since.open_xids, '{}'),
+            coalesce(server_started, '-infinity'),
+            coalesce(system_identifier, 0)
+        )
+        on conflict do nothing;
+
+        -- One row goes for each that comes, found by its number, so no dead rows are walked.
+        delete from pgq.assignment as a
+        where a.partition_id = home_id
+            and a.seq = since.seq - 63;
+    end if;
+
+    if moved = 0 then
+        return null;
+    end if;
+    if (_assign.state).notify then
+        perform pg_notify('pgq_topic', _assign.topic);
+    end if;
+    return row((_assign.state).partition, before_first + 1, before_first + moved)
+        ::pgq.offset_range;
+end
+$$;
+
+revoke all on function pgq._assign from public;
+
+comment on function pgq._assign(text, pgq._partition_state, bigint) is
+'Gives offsets to what was staged for a partition, whose row the caller has locked, and committed;
+to the first max_messages of it, or to all when that is null. Null: there was nothing.
+Of what is seen at once, the message that was published first comes first. So transactions with one
+key keep their order, unless they ran side by side. Above READ COMMITTED another one''s work makes
+it raise 40001: here its row of the journal, or the rows that it moved.';
+
+create function pgq._assign_all(topic text, partition integer, max_messages bigint)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    state pgq._partition_state;
+    assigned pgq.offset_range;
+begin
+    -- Only a partition that has something is locked; one that somebody else has is left to him.
+    for target in
+        select p.partition_id
+        from pgq.partition as p
+        cross join lateral pgq._staged_since(p.partition_id) as s
+        where p.topic = _assign_all.topic
+            and p.deferred
+            and p.partition = coalesce(_assign_all.partition, p.partition)
+            and exists (
+                select
+                from unnest(p.left_segments || p.segment) as l (segment)
+                where pgq._has_staged(p.partition_id, l.segment, s)
+            )
+        order by p.partition
+    loop
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.notify,
+            p.deferred
+        into state
+        from pgq.partition as p
+        where p.partition_id = target.partition_id
+        for no key update skip locked;
+        continue when not found;
+
+        if state.segment_until <= pgq._clock() then
+            state := pgq._enter_segment(_assign_all.topic, state);
+        end if;
+
+        assigned := pgq._assign(_assign_all.topic, state, _assign_all.max_messages);
+        if assigned.partition is not null then
+            return next assigned;
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._assign_all from public;
+
+comment on function pgq._assign_all(text, integer, bigint) is
+'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
+max_messages of each at most, and returns the offsets; leaves out a partition where another
+transaction is at it.';
+
+create function pgq._assign_waiting(topic text, partition integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    total bigint;
+begin
+    select sum(r.last_offset - r.first_offset + 1)
+    into total
+    from pgq._assign_all(_assign_waiting.topic, _assign_waiting.partition, 100000) as r;
+
+    return coalesce(total, 0);
+end
+$$;
+
+revoke all on function pgq._assign_waiting from public;
+
+comment on function pgq._assign_waiting(text, integer) is
+'Gives offsets to what is staged for a partition of a deferred topic, or for all, and committed, for
+a consumer that has nothing to read; returns how many got theirs.';
+
+create function pgq.assign_offsets(topic text, partition integer default null)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    partition_count integer;
+begin
+    select t.partitions
+    into partition_count
+    from pgq.topic as t
+    where t.topic = assign_offsets.topic collate "C";
+
+    if partition_count is null then
+        perform pgq._fail_unknown_topic(assign_offsets.topic collate "C");
+    end if;
+    if assign_offsets.partition not between 0 and partition_count - 1 then
+        perform pgq._fail_unknown_partition(
+            assign_offsets.topic collate "C", assign_offsets.partition, partition_count
+        );
+    end if;
+
+    return query
+    select r.*
+    from pgq._assign_all(assign_offsets.topic collate "C", assign_offsets.partition, 1000000) as r;
+end
+$$;
+
+revoke all on function pgq.assign_offsets from public;
+
+comment on function pgq.assign_offsets(text, integer) is
+'Gives offsets to the messages of a deferred topic that were committed and have none yet.
+Consumers do that themselves, in their own transaction, when there is nothing else to read, and
+others get these messages only when it commits: whoever works in the transaction of consume for
+long calls this before, in a transaction of its own. So does who only reads: fetch, fetch_range,
+list_offsets. Returns the offsets that were given, a row per partition, 1000000 in each at most; no
+row when there was nothing, or another transaction is at it. The topics that are not deferred never
+have anything.
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, 40001 above
+READ COMMITTED when another transaction was first (try again).';
+
+create or replace function pgq._lock_group(
+    topic text,
+    consumer_group text,
+    partition integer,
+    available_only boolean
+)
+returns pgq._group_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    state pgq._group_state;
+    is_deferred boolean;
+    assigned boolean := false;
+begin
+    loop
+        if _lock_group.partition is not null then
+            select l.group_id, l.partition, l.partition_id, l.out_of_range
+            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            from pgq.group_partition as l
+            where l.topic = _lock_group.topic
+                and l.consumer_group = _lock_group.consumer_group
+                and l.partition = _lock_group.partition
+            for no key update;
+        else
+            -- Of the partitions that have something to read and that no member holds, the one that
+            -- was read longest ago.
+            select l.group_id, l.partition, l.partition_id, l.out_of_range
+            into state.group_id, state.partition, state.partition_id, state.out_of_range
+            from pgq.group_partition as l
+            inner join pgq.partition as p on p.partition_id = l.partition_id
+            cross join lateral (
+                select j.next_offset, j.recorded_at, j.leased_until
+                from pgq.group_position as j
+                where j.group_id = l.group_id
+                    and j.partition = l.partition
+                order by j.seq desc
+                limit 1
+            ) as q
+            where l.topic = _lock_group.topic
+                and l.consumer_group = _lock_group.consumer_group
+                and (q.leased_until is null or q.leased_until <= pgq._clock())
+                and (
+                    q.next_offset < p.segment_first_offset
+                    or (pgq._newest(p.partition_id, p.segment, q.next_offset)).log_offset
+                    is not null
+                )
+            -- A time ahead of the clock, which was set back, counts as none.
+            order by nullif(q.recorded_at, greatest(q.recorded_at, pgq._clock())) nulls first
+            limit 1
+            for no key update of l skip locked;
+        end if;
+
+        if state.group_id is null then
+            is_deferred := pgq._check_group(
+                _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
+            );
+            -- The named partition exists: it was dropped and created again while this call waited.
+            continue when _lock_group.partition is not null;
+
+            -- Once: another group, or a lease, may be what keeps this one from reading.
+            if is_deferred and not assigned then
+                assigned := pgq._assign_waiting(_lock_group.topic, null) > 0;
+                continue when assigned;
+            end if;
+
+            -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                perform pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset)
+                from pgq.group_partition as l
+                inner join pgq.partition as p on p.partition_id = l.partition_id
+                where l.topic = _lock_group.topic
+                    and l.consumer_group = _lock_group.consumer_group;
+            end if;
+            return null;
+        end if;
+
+        -- A new statement: its snapshot is younger than the lock.
+        select
+            p.segment,
+            p.segment_first_offset,
+            p.deferred,
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
+            j.seq,
+            j.next_offset,
+            j.leased_until,
+            j.lease_token,
+            j.lease_last_offset
+        into
+            state.segment,
+            state.segment_first_offset,
+            is_deferred,
+            state.last_offset,
+            state.seq,
+            state.next_offset,
+            state.leased_until,
+            state.lease_token,
+            state.lease_last_offset
+        from pgq.partition as p
+        cross join lateral (
+            select k.*
+            from pgq.group_position as k
+            where k.group_id = state.group_id
+                and k.partition = state.partition
+            order by k.seq desc
+            limit 1
+        ) as j
+        where p.partition_id = state.partition_id;
+
+        if not _lock_group.available_only
+            or (state.last_offset >= state.next_offset
+                and (state.leased_until is null or state.leased_until <= pgq._clock()))
+        then
+            return state;
+        end if;
+
+        if is_deferred and _lock_group.partition is not null and not assigned
+            and state.last_offset < state.next_offset
+        then
+            assigned := pgq._assign_waiting(_lock_group.topic, _lock_group.partition) > 0;
+            continue when assigned;
+        end if;
+
+        -- Nothing to read here. When any partition will do, another member was faster: look again.
+        if _lock_group.partition is not null then
+            return null;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._lock_group(text, text, integer, boolean) is
+'Locks the position of a group in the named partition, or in one that has messages for it, and says
+where it stands; with available_only it returns null when there is nothing to read, or another
+member holds it. In a deferred topic, messages get their offsets when there is nothing to read.
+Raises MQ001, MQ003, MQ007.';
+
+create function pgq._assign_staged()
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    full_ones boolean := false;
+begin
+    for target in
+        select
+            t.topic,
+            sum(r.last_offset - r.first_offset + 1)::bigint as amount,
+            bool_or(r.last_offset - r.first_offset + 1 = 1000000) as full
+        from pgq.topic as t
+        cross join lateral pgq._assign_all(t.topic, null, 1000000) as r
+        where t.deferred
+        group by t.topic
+        order by t.topic
+    loop
+        full_ones := full_ones or target.full;
+        return next row('offsets assigned', target.topic, target.amount)::pgq.cleanup_action;
+    end loop;
+
+    if full_ones then
+        return next row('more', 'offsets', 1)::pgq.cleanup_action;
+    end if;
+end
+$$;
+
+revoke all on function pgq._assign_staged from public;
+
+comment on function pgq._assign_staged() is
+'The part of cleanup that gives offsets to what nobody has consumed yet: so a segment can be closed,
+and retention counts.';
+
+create function pgq._leave_segment(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+begin
+    for place in
+        select
+            p.partition_id,
+            p.topic,
+            row(
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.notify,
+                p.deferred
+            )::pgq._partition_state as state
+        from pgq.partition as p
+        where _leave_segment.segment = any(p.left_segments)
+        order by p.partition_id
+        for no key update of p skip locked
+    loop
+        perform pgq._assign(place.topic, place.state, null);
+
+        update pgq.partition as p
+        set left_segments = array_remove(p.left_segments, _leave_segment.segment)
+        where p.partition_id = place.partition_id;
+    end loop;
+
+    return not exists (
+        select
+        from pgq.partition as p
+        where _leave_segment.segment = any(p.left_segments)
+    );
+end
+$$;
+
+revoke all on function pgq._leave_segment from public;
+
+comment on function pgq._leave_segment(integer) is
+'Gives offsets to what is still staged in a segment that nobody can write to any more, which moves
+it to where its partition writes to now; false when a partition was locked.';
 
 create function pgq._check_unique_key(unique_key text)
 returns void
@@ -12119,6 +15546,124 @@ comment on function pgq._clean_effects() is
 'The part of cleanup that removes the notes about effects of jobs that have ended. It waits for
 nobody.';
 
+create or replace function pgq._publish_staged(target pgq.bulk_write)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    topic_name text;
+    queue_name text;
+    partition_count integer;
+    is_deferred boolean;
+    made pgq.staged_chunk;
+begin
+    select t.partitions, t.deferred
+    into partition_count, is_deferred
+    from pgq.topic as t
+    where t.topic_id = (_publish_staged.target).topic_id;
+
+    -- In ascending order, as everywhere: the chunks need them in any order.
+    perform
+    from pgq.partition as p
+    where p.topic_id = (_publish_staged.target).topic_id
+        and (
+            p.partition in (
+                select coalesce(c.partition, c.task % partition_count)
+                from pgq.staged_chunk as c
+                where c.write_id = (_publish_staged.target).write_id
+            )
+            or exists (
+                select
+                from pgq.staged_chunk as c
+                where c.write_id = (_publish_staged.target).write_id
+                    and c.partition is null
+                    and c.keys is not null
+            )
+        )
+    order by p.partition
+    for no key update;
+
+    -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
+    select t.topic
+    into topic_name
+    from pgq.topic as t
+    where t.topic_id = (_publish_staged.target).topic_id;
+
+    select q.queue
+    into queue_name
+    from pgq.queue as q
+    where q.queue_id = (_publish_staged.target).queue_id;
+
+    if num_nonnulls(topic_name, queue_name) = 0 then
+        perform pgq._fail_write_lost(
+            (_publish_staged.target).write_id, 'Its topic or queue was dropped.'
+        );
+    end if;
+
+    if queue_name is not null then
+        perform pgq._check_staged_delays(
+            (_publish_staged.target).write_id, (_publish_staged.target).queue_id
+        );
+    end if;
+
+    for made in
+        select c.*
+        from pgq.staged_chunk as c
+        where c.write_id = (_publish_staged.target).write_id
+            and c.messages > 0
+        order by c.task, c.chunk
+    loop
+        if made.partition is null and made.keys is null then
+            made.partition := made.task % partition_count;
+        end if;
+        if made.packed_bodies is not null then
+            perform pgq._publish_packed(
+                topic_name,
+                made.packed_bodies,
+                made.starts,
+                made.lengths,
+                made.keys,
+                made.headers,
+                made.partition
+            );
+        elsif topic_name is not null and (made.partition is null or is_deferred) then
+            -- Those without a key keep to the partition of their task, here too.
+            perform pgq._publish_spread(
+                topic_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                made.partition,
+                made.task % partition_count,
+                made.bodies
+            );
+        else
+            perform pgq._publish_messages(
+                topic_name,
+                queue_name,
+                made.payloads,
+                made.keys,
+                made.headers,
+                made.partition,
+                made.delay,
+                made.priority,
+                made.labels,
+                made.bodies
+            );
+        end if;
+    end loop;
+
+    perform pgq._check_target(
+        (_publish_staged.target).write_id,
+        (_publish_staged.target).topic_id,
+        (_publish_staged.target).queue_id
+    );
+end
+$$;
+
 create or replace function pgq._publish_row()
 returns trigger
 language plpgsql
@@ -13584,6 +17129,88 @@ revoke all on function pgq._clean_windows from public;
 comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that forgets former windows of idempotency keys.';
 
+create or replace function pgq._close_segments(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    row_xid bigint;
+    own_xid bigint := pg_current_xact_id()::text::bigint;
+begin
+    for target in
+        select s.segment
+        from pgq.segment as s
+        where s.state = 'sealed'
+            and (
+                s.horizon is null
+                and (
+                    s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
+                    or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                )
+                -- one that this transaction sealed looks like one of the future
+                and s.sealed_xid <> pg_current_xact_id()
+                or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        for update skip locked
+    loop
+        -- Note from which transaction on nobody can write to it any more: an id taken after it was
+        -- seen sealed. Where this transaction had its own before, the row has one, for cleanup does
+        -- each of its parts in a subtransaction. An id from before a restore into another cluster
+        -- may lie in the future here: all its contemporaries are gone.
+        update pgq.segment as s
+        set horizon = _close_segments.horizon
+        where s.segment = target.segment
+        returning s.xmin::text::bigint
+        into row_xid;
+
+        continue when _close_segments.horizon is not null;
+
+        row_xid := row_xid + (own_xid >> 32 << 32);
+        if row_xid < own_xid then
+            row_xid := row_xid + (1::bigint << 32);
+        end if;
+
+        update pgq.segment as s
+        set horizon = row_xid::text::xid8
+        where s.segment = target.segment;
+    end loop;
+
+    -- Partitions that had no message since still point to a sealed one.
+    if pgq._settle_partitions(null, 1000) = 1000 then
+        return next row('more', 'closing', 1)::pgq.cleanup_action;
+    end if;
+
+    for target in
+        select s.segment
+        from pgq.segment as s
+        where s.state = 'sealed'
+            and s.horizon <= pg_snapshot_xmin(_close_segments.started)
+        order by s.segment
+        for update skip locked
+    loop
+        -- A publisher may hold one of them.
+        continue when exists (select from pgq.partition as p where p.segment = target.segment);
+        continue when not pgq._leave_segment(target.segment);
+
+        update pgq.segment as s
+        set
+            state = 'closed',
+            closed_at = _close_segments.moment
+        where s.segment = target.segment;
+
+        return next row('segment closed', target.segment::text, 1)::pgq.cleanup_action;
+    end loop;
+end
+$$;
+
 create or replace function pgq._class_in_use(storage_class_id bigint)
 returns boolean
 language plpgsql
@@ -13913,6 +17540,7 @@ begin
         'truncation',
         'positions',
         'windows',
+        'offsets',
         'closing',
         'sealing'
     ] loop
@@ -13935,6 +17563,9 @@ begin
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
                 when 'windows' then
                     perform pgq._clean_windows(started, horizon, moment);
+                when 'offsets' then
+                    return query
+                    select r.* from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -13965,6 +17596,7 @@ What it does, by the action that the row has:
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
 - effects removed: notes of `begin_effect` about jobs that have ended;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
+- offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
 - staged write removed: nothing is left of what was staged for a write that was given up;
 - leftovers removed: what a segment had from a time without a retention, and is not kept any more;

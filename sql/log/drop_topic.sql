@@ -23,6 +23,18 @@ begin
 
     target := pgq._lock_topic(drop_topic.topic collate "C");
 
+    if target.deferred then
+        -- So that they are found where nothing is emptied, too.
+        perform
+        from pgq._assign_all(target.topic, null, null)
+        where exists (
+            select
+            from pgq.storage_class as c
+            where c.storage_class_id = target.storage_class_id
+                and c.retention is null
+        );
+    end if;
+
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );

@@ -108,9 +108,7 @@ def test_a_killed_assigner(shared_connect: Connect, log: Session) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_publishing_with_an_old_snapshot(
-    shared_connect: Connect, log: Session, level: str
-) -> None:
+def test_publishing_with_an_old_snapshot(shared_connect: Connect, log: Session, level: str) -> None:
     """It neither waits nor fails, and leaves no lock behind."""
     topic = deferred_topic(log)
     old = old_session(shared_connect, level)

@@ -291,7 +291,7 @@ def test_a_restart_keeps_the_place(log: Session) -> None:
 def test_a_bulk_write_is_appended_behind_what_was_there(log: Session) -> None:
     """It gets its offsets at the commit, and what was committed before stands in front of it."""
     topic = deferred_topic(log, partitions=2)
-    log.publish(topic=topic, payload="\"first\"", partition=0)
+    log.publish(topic=topic, payload='"first"', partition=0)
     write = log.begin_write(topic=topic).write_id
     for task, options in enumerate(({"partition": 0}, {"keys": ["a"]}, {})):
         log.write_chunk(
@@ -305,7 +305,7 @@ def test_a_bulk_write_is_appended_behind_what_was_there(log: Session) -> None:
             **options,
         )
     assert log.commit_write(write_id=write).messages == 3
-    log.publish(topic=topic, payload="\"last\"", partition=0)
+    log.publish(topic=topic, payload='"last"', partition=0)
     log.assign_offsets(topic=topic)
     rows = log.execute(
         "select payload from pgq.messages where topic = %s and partition = 0 order by log_offset",

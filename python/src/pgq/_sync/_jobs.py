@@ -206,9 +206,7 @@ class Jobs(Calling):
             "job_id", "release_job_batch", job_ids=job_ids, lease_token=lease_token
         )
 
-    def reject_job(
-        self, job_id: int, lease_token: UUID, *, error: str | None = None
-    ) -> bool:
+    def reject_job(self, job_id: int, lease_token: UUID, *, error: str | None = None) -> bool:
         """Make a job a dead letter now, with `error` as its last error.
 
         For one that no attempt can do, whatever attempts it has left. False: the lease was lost, or
