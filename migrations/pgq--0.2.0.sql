@@ -9103,7 +9103,8 @@ declare
     leaf integer;
 begin
     if size > 1048576 then
-        raise exception 'a batch for a deferred topic must have at most 1048576 messages'
+        raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
+            case when _stage_batch.payloads is not null then 'payloads' else 'bodies' end
             using errcode = '22023';
     end if;
 
@@ -9647,79 +9648,96 @@ as $$
 #variable_conflict use_column
 declare
     home integer := (_assign_across.state).segment;
+    home_id bigint := (_assign_across.state).partition_id;
     leaves integer[] := array(
         select distinct s.segment
         from unnest(_assign_across.left_segments || home) as s (segment)
     );
-    statement text;
-    moved bigint;
+    leaf integer;
+    found_places tid[];
+    found_numbers bigint[];
+    -- What was found in all of them, and then the offset of each.
+    places tid[] := '{}';
+    numbers bigint[] := '{}';
+    segments integer[] := '{}';
+    offsets bigint[];
 begin
-    -- In the order of the numbers across all of them. A message goes to where the partition writes
-    -- to now.
-    select format(
-        'with staged as materialized (%s),
-        ranked as materialized (
-            select s.leaf, s.place, $4 + row_number() over (order by s.number) as log_offset
-            from staged as s
-            order by s.number
-            limit $6
-        ),
-        %s
-        moved as (
-            update pgq.message_%s as m
-            set partition_id = $1, log_offset = r.log_offset, published_at = $5
-            from ranked as r
-            where r.leaf = %3$s and m.ctid = r.place
-        )
-        select count(*) from ranked',
-        string_agg(
-            format(
-                'select %1$s as leaf, k.ctid as place, k.log_offset as number
+    foreach leaf in array leaves loop
+        execute format(
+            'select array_agg(q.place), array_agg(q.number)
+            from (
+                select k.ctid as place, k.log_offset as number
                 from pgq.message_%1$s as k
-                where k.partition_id >= $2 and k.partition_id < ($1 + 1) << 40
+                where k.partition_id >= $1
+                    and k.partition_id < $2
                 union all
-                select %1$s, k.ctid, k.log_offset
+                select k.ctid, k.log_offset
                 from unnest($3) as i (id)
-                inner join pgq.message_%1$s as k on k.partition_id = i.id',
-                l.leaf
-            ),
-            ' union all '
-        ),
-        string_agg(
-            format(
-                'gone_%1$s as (
-                    delete from pgq.message_%1$s as m
-                    using ranked as r
-                    where r.leaf = %1$s and m.ctid = r.place
-                    returning r.log_offset, m.key, m.headers, m.payload, m.body
-                ),
-                come_%1$s as (
-                    insert into pgq.message_%2$s (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select $1, g.log_offset, $5, %2$s, g.key, g.headers, g.payload, g.body
-                    from gone_%1$s as g
-                ),',
-                l.leaf,
-                home
-            ),
-            ' '
-        ) filter (where l.leaf <> home),
-        home
-    )
-    into statement
-    from unnest(leaves) as l (leaf);
+                inner join pgq.message_%1$s as k on k.partition_id = i.id
+            ) as q',
+            leaf
+        )
+        into found_places, found_numbers
+        using
+            (_assign_across.since).lowest,
+            (home_id + 1) << 40,
+            (_assign_across.since).ids;
 
-    execute statement
-    into moved
-    using
-        (_assign_across.state).partition_id,
-        (_assign_across.since).lowest,
-        (_assign_across.since).ids,
-        _assign_across.before_first,
-        _assign_across.stamp,
-        _assign_across.max_messages;
-    return moved;
+        if found_places is not null then
+            places := places || found_places;
+            numbers := numbers || found_numbers;
+            segments := segments || array_fill(leaf, array[cardinality(found_places)]);
+        end if;
+    end loop;
+
+    -- In the order of their numbers across all of them.
+    select array_agg(r.segment), array_agg(r.place), array_agg(r.log_offset)
+    into segments, places, offsets
+    from (
+        select
+            f.segment,
+            f.place,
+            _assign_across.before_first + row_number() over (order by f.number) as log_offset
+        from unnest(segments, places, numbers) as f (segment, place, number)
+        order by f.number
+        limit _assign_across.max_messages
+    ) as r;
+
+    -- Nobody else moves them: the partition is locked. They go to where it writes to now.
+    foreach leaf in array leaves loop
+        if leaf = home then
+            execute format(
+                'update pgq.message_%s as m
+                set partition_id = $1, log_offset = f.log_offset, published_at = $2
+                from unnest($3, $4, $5) as f (segment, place, log_offset)
+                where f.segment = $6
+                    and m.ctid = f.place',
+                home
+            )
+            using home_id, _assign_across.stamp, segments, places, offsets, home;
+        else
+            execute format(
+                'with gone as (
+                    delete from pgq.message_%s as m
+                    using unnest($3, $4, $5) as f (segment, place, log_offset)
+                    where f.segment = $6
+                        and m.ctid = f.place
+                    returning f.log_offset, m.key, m.headers, m.payload, m.body
+                )
+
+                insert into pgq.message_%s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select $1, g.log_offset, $2, $7, g.key, g.headers, g.payload, g.body
+                from gone as g',
+                leaf,
+                home
+            )
+            using home_id, _assign_across.stamp, segments, places, offsets, leaf, home;
+        end if;
+    end loop;
+
+    return coalesce(cardinality(offsets), 0);
 end
 $$;
 

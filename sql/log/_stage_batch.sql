@@ -32,7 +32,8 @@ declare
     leaf integer;
 begin
     if size > 1048576 then
-        raise exception 'a batch for a deferred topic must have at most 1048576 messages'
+        raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
+            case when _stage_batch.payloads is not null then 'payloads' else 'bodies' end
             using errcode = '22023';
     end if;
 
